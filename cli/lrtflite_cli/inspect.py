@@ -1,0 +1,49 @@
+"""`lrtflite inspect`: say what is inside a bundle."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+@click.argument("bundle", type=click.Path())
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
+def command(bundle: str, as_json: bool) -> None:
+    """Say what is inside BUNDLE; its files are checked against their hashes on the way."""
+    from lrtflite.bundle import Bundle
+
+    manifest = Bundle.open(bundle).manifest
+    if as_json:
+        click.echo(manifest.to_json(), nl=False)
+        return
+    named = [label for label in manifest.labels if label is not None]
+    shape = " x ".join(map(str, manifest.latent_shape))
+    training = manifest.training
+    rows = [
+        ("backbone", manifest.backbone),
+        ("frames", f"{manifest.input_size} x {manifest.input_size} RGB, uint8"),
+        ("replay layer", manifest.replay_layer),
+        ("latent", f"{shape} {manifest.latent_dtype}, {manifest.latent_bytes:,} bytes"),
+        ("replay memory", f"{manifest.replay_size} latents by default, {manifest.policy}"),
+        (
+            "mini-batch",
+            f"{manifest.batch_size} = {manifest.new_per_batch} new "
+            f"+ {manifest.batch_size - manifest.new_per_batch} replayed",
+        ),
+        (
+            "training",
+            f"{training.epochs} epochs, lr {training.lr:g}, momentum {training.momentum:g}, "
+            f"weight decay {training.weight_decay:g}",
+        ),
+        ("slots", f"{manifest.slots}: {len(named)} labelled, {manifest.slots - len(named)} free"),
+        ("labels", ", ".join(named) or "none yet"),
+        *(
+            (name, f"{file.bytes:,} bytes, {file.sha256[:12]}")
+            for name, file in sorted(manifest.files.items())
+        ),
+        *((f"ops of {name}", ", ".join(ops)) for name, ops in sorted(manifest.ops.items())),
+        ("made with", ", ".join(f"{k} {v}" for k, v in sorted(manifest.tools.items()))),
+    ]
+    width = max(len(name) for name, _ in rows)
+    for name, value in rows:
+        click.echo(f"{name:<{width}}  {value}")

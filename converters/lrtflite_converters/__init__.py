@@ -1,0 +1,1 @@
+"""Turn a Keras network into a bundle that learns on the device. Needs the `host` extra."""

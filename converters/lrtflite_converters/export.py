@@ -1,0 +1,168 @@
+"""Make a bundle: convert, compute golden vectors, write all files or none."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tf_keras as keras
+from numpy.typing import NDArray
+
+from lrtflite.bundle import FEATURES, GOLDEN, HEAD, MANIFEST, digest
+from lrtflite.errors import BundleError, ConversionError, ModelError
+from lrtflite.manifest import Manifest, Training
+from lrtflite.runtime import describe_runtime, installed_runtimes
+from lrtflite_converters.features import Features, convert_features
+from lrtflite_converters.golden import golden_vectors
+from lrtflite_converters.head import Head, convert_head
+from lrtflite_converters.split import below, check_replay_layer
+from lrtflite_converters.tflite import op_names
+
+# As many free slots as the paper's app has beside its ten pre-trained classes.
+FREE_SLOTS = 5
+DEFAULT_SLOTS = 50
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How a bundle learns. The mini-batch is the paper's app's: 20 new and 100 replayed."""
+
+    replay_layer: str = "pool6"
+    labels: tuple[str, ...] = ()
+    classes: int | None = None
+    batch_size: int = 120
+    new_per_batch: int = 20
+    replay_size: int = 500
+    policy: str = "algorithm1"
+    training: Training = field(default_factory=Training)
+
+    def __post_init__(self) -> None:
+        check_replay_layer(self.replay_layer)
+        if not 1 <= self.new_per_batch <= self.batch_size:
+            raise ModelError(
+                f"Expected 1 to {self.batch_size} new patterns in a mini-batch of "
+                f"{self.batch_size}, got {self.new_per_batch}"
+            )
+        if len(set(self.labels)) != len(self.labels):
+            raise ModelError(f"Expected distinct labels, got {', '.join(self.labels)}")
+
+
+def export_bundle(
+    model: keras.Model, out: str | Path, *, options: ExportOptions, backbone: str
+) -> Path:
+    """Convert `model` and write the bundle to the folder `out`.
+
+    An older bundle there is replaced in one step, once the new one is whole; any other folder
+    with something in it is refused. `backbone` says in words where the weights come from.
+    """
+    out = Path(out)
+    check_out(out)
+    features = Features(below(model, options.replay_layer))
+    labels, cw, past = _initial_head(model, options)
+    head = Head(cw=cw, past=past, batch_size=options.batch_size)
+    contents = {
+        FEATURES: convert_features(features),
+        HEAD: convert_head(head),
+        GOLDEN: _npz(
+            golden_vectors(features, head, batch_size=options.batch_size, training=options.training)
+        ),
+    }
+    with tempfile.TemporaryDirectory(dir=_parent(out), prefix=f".{out.name}-") as folder:
+        made = Path(folder) / "bundle"
+        made.mkdir()
+        for name, content in contents.items():
+            (made / name).write_bytes(content)
+        manifest = Manifest(
+            replay_layer=options.replay_layer,
+            input_size=int(model.input_shape[1]),
+            latent_shape=tuple(int(n) for n in features.below.output_shape[1:]),
+            labels=labels,
+            batch_size=options.batch_size,
+            new_per_batch=options.new_per_batch,
+            training=options.training,
+            replay_size=options.replay_size,
+            policy=options.policy,
+            backbone=backbone,
+            files={name: digest(made / name) for name in contents},
+            ops={name: op_names(made / name) for name in (FEATURES, HEAD)},
+            tools={name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
+        )
+        (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+        prove(made)
+        if out.exists():
+            out.replace(Path(folder) / "old")
+        made.replace(out)
+    return out
+
+
+def check_out(out: Path) -> None:
+    """Refuse an output path that is no bundle and not empty, or cannot be written."""
+    if out.exists() and not (out / MANIFEST).is_file() and (out.is_file() or any(out.iterdir())):
+        raise BundleError(f"Expected a new or empty folder, or a bundle to replace, got {out}")
+    _parent(out)
+
+
+def prove(bundle: Path) -> None:
+    """Check the golden vectors on each installed runtime, in processes without TensorFlow."""
+    for runtime in installed_runtimes():
+        command = [sys.executable, "-m", "lrtflite.verify", str(bundle), runtime]
+        done = subprocess.run(command, capture_output=True, text=True)
+        if done.returncode:
+            raise ConversionError(
+                f"The bundle does not prove itself on {describe_runtime(runtime)}: "
+                f"{(done.stdout + done.stderr).strip().splitlines()[-1]}"
+            )
+
+
+def _parent(out: Path) -> Path:
+    parent = out.absolute().parent
+    try:
+        parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=parent):
+            return parent
+    except OSError as error:
+        raise BundleError(f"Cannot write a bundle to {out}: {error.strerror}") from error
+
+
+def _initial_head(
+    model: keras.Model, options: ExportOptions
+) -> tuple[tuple[str | None, ...], NDArray[np.float32], NDArray[np.float32]]:
+    """Labels by slot, consolidated weights (C, F) and counts (C,) that the head starts with.
+
+    A model whose `fc7` was trained brings them: its first batch is consolidated as CWR* does it,
+    its weights less their mean.
+    """
+    fc7 = next((layer for layer in model.layers if layer.name == "fc7"), None)
+    features = int(model.get_layer("pool6").output_shape[-1])
+    learned: Sequence[str] = fc7.labels if fc7 is not None else ()
+    labels = list(options.labels or learned)
+    slots = options.classes or (len(labels) + FREE_SLOTS if labels else DEFAULT_SLOTS)
+    if len(labels) > slots:
+        raise ModelError(f"Expected at least {len(labels)} classes for the labels, got {slots}")
+    if len(learned) > len(labels):
+        raise ModelError(
+            f"Expected labels for the {len(learned)} classes that the model has learned, "
+            f"got {len(labels)}"
+        )
+    cw = np.zeros((slots, features), np.float32)
+    past = np.zeros(slots, np.float32)
+    if fc7 is not None and learned:
+        past[: len(learned)] = fc7.counts
+        trained = fc7.kernel.numpy().T[: len(learned)]
+        cw[: len(learned)] = trained - trained[past[: len(learned)] > 0].mean()
+        cw[past == 0] = 0
+    return (*labels, *[None] * (slots - len(labels))), cw, past
+
+
+def _npz(arrays: dict[str, NDArray[Any]]) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()

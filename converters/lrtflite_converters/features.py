@@ -1,0 +1,30 @@
+"""The feature model: camera frames in, latents out."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+import tf_keras as keras
+
+from lrtflite_converters.tflite import to_tflite
+
+
+class Features(tf.Module):
+    """The network below the replay layer, with its preprocessing, frozen."""
+
+    def __init__(self, below: keras.Model) -> None:
+        super().__init__()
+        self.below = below
+        size = below.input_shape[1]
+
+        @tf.function(input_signature=[tf.TensorSpec([None, size, size, 3], tf.uint8, "frames")])
+        def extract(frames: tf.Tensor) -> dict[str, tf.Tensor]:
+            """(n, H, W, 3) uint8 RGB -> latents (n, ...) float32."""
+            images = tf.cast(frames, tf.float32) / 127.5 - 1.0
+            return {"latents": self.below(images, training=False)}
+
+        self.extract = extract
+
+
+def convert_features(features: Features) -> bytes:
+    """The content of `features.tflite`."""
+    return to_tflite(features, {"extract": features.extract}, variables=False)

@@ -1,0 +1,34 @@
+"""Split a network at a replay layer: what makes latents below it, what learns above it."""
+
+from __future__ import annotations
+
+import tf_keras as keras
+
+from lrtflite.errors import ModelError
+from lrtflite.host.mobilenet import REPLAY_LAYERS
+
+# The replay layers above which a head can be built.
+TRAINABLE_ABOVE = ("pool6",)
+
+
+def check_replay_layer(name: str) -> None:
+    """Refuse a layer that does not exist, or above which nothing can train yet."""
+    if name not in REPLAY_LAYERS:
+        raise ModelError(f"Expected a replay layer of {', '.join(REPLAY_LAYERS)}, got {name!r}")
+    if name not in TRAINABLE_ABOVE:
+        raise ModelError(
+            f"Expected a replay layer above which this version can train "
+            f"({', '.join(TRAINABLE_ABOVE)}), got {name!r}"
+        )
+
+
+def below(model: keras.Model, replay_layer: str) -> keras.Model:
+    """The part of the network from its input to the output of the replay layer."""
+    try:
+        latents = model.get_layer(replay_layer).output
+    except ValueError as error:
+        raise ModelError(
+            f"Expected a model with a layer {replay_layer!r}, got {model.name!r} without it; "
+            "use a model that `lrtflite train` saved"
+        ) from error
+    return keras.Model(model.input, latents, name="below")

@@ -1,0 +1,20 @@
+"""Continual learning on the device, with the algorithm inside the model file."""
+
+from lrtflite.bundle import Bundle
+from lrtflite.errors import LrtfliteError
+from lrtflite.frames import fit_frame
+from lrtflite.learner import Learner, Prediction
+from lrtflite.manifest import Training
+from lrtflite.session import Progress, SessionReport
+
+__version__ = "0.1.0"
+__all__ = [
+    "Bundle",
+    "Learner",
+    "LrtfliteError",
+    "Prediction",
+    "Progress",
+    "SessionReport",
+    "Training",
+    "fit_frame",
+]

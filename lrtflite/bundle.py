@@ -1,0 +1,103 @@
+"""A bundle: the folder that `lrtflite convert` makes and a device needs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+
+from lrtflite.errors import BundleError
+from lrtflite.manifest import File, Manifest
+
+MANIFEST = "manifest.json"
+FEATURES = "features.tflite"
+HEAD = "head.tflite"
+GOLDEN = "golden.npz"
+FILES = (FEATURES, HEAD, GOLDEN)
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """An opened bundle, whose files were found whole."""
+
+    path: Path
+    manifest: Manifest
+
+    @classmethod
+    def open(cls, path: str | Path) -> Bundle:
+        """Read the manifest and check every file against its digest."""
+        path = Path(path)
+        manifest_path = path / MANIFEST
+        try:
+            text = manifest_path.read_text(encoding="utf-8")
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise BundleError(
+                f"Expected a bundle folder with {MANIFEST}, got {path}; "
+                f"make one with: lrtflite convert --replay-layer pool6 --out {path}"
+            ) from error
+        except (OSError, UnicodeDecodeError) as error:
+            raise BundleError(f"Cannot read {manifest_path}: {error}") from error
+        manifest = Manifest.from_json(text, where=str(manifest_path))
+        for name in FILES:
+            if name not in manifest.files:
+                raise BundleError(f"Expected {name} among the files of {manifest_path}")
+        for name, expected in manifest.files.items():
+            _check_file(path / name, expected)
+        return cls(path, manifest)
+
+    @property
+    def features(self) -> Path:
+        return self.path / FEATURES
+
+    @property
+    def head(self) -> Path:
+        return self.path / HEAD
+
+    @property
+    def golden(self) -> Path:
+        return self.path / GOLDEN
+
+    @property
+    def identity(self) -> str:
+        """What a state must share with the bundle: the two models, to the last bit."""
+        digests = [self.manifest.files[name].sha256 for name in (FEATURES, HEAD)]
+        return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def digest(path: Path) -> File:
+    """Size and SHA-256 of a file, read in chunks so that a device's RAM does not notice."""
+    sha, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 18):
+            sha.update(chunk)
+            size += len(chunk)
+    return File(sha.hexdigest(), size)
+
+
+@contextmanager
+def demo_bundle() -> Iterator[Path]:
+    """The folder of the bundle that comes with the package."""
+    with resources.as_file(resources.files("lrtflite") / "demo_bundle") as path:
+        yield path
+
+
+def _check_file(path: Path, expected: File) -> None:
+    try:
+        found = digest(path)
+    except OSError as error:
+        raise BundleError(
+            f"Expected the bundle file {path}, got: {error.strerror}; copy the bundle again"
+        ) from error
+    if found.bytes != expected.bytes:
+        raise BundleError(
+            f"Expected {expected.bytes} bytes in {path}, got {found.bytes}; "
+            "the file is truncated or of another bundle: copy the bundle again"
+        )
+    if found.sha256 != expected.sha256:
+        raise BundleError(
+            f"Expected SHA-256 {expected.sha256[:12]}... of {path}, got {found.sha256[:12]}...; "
+            "the file was changed after conversion: copy the bundle again"
+        )

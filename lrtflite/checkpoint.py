@@ -1,0 +1,165 @@
+"""The state on disk: whole or not there, whatever happens in between.
+
+A state is a folder of generations, `state-00000007.npz`, one per committed change. A commit writes
+a temporary file, flushes it to the disk, renames it and flushes the folder, so that a power cut
+leaves the old generation or the new one and never half of one. The generation before is kept for
+undo; older ones are removed after the commit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import logging
+import os
+import re
+import zipfile
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.errors import StateError
+
+FORMAT = 1
+KEPT = 2
+_NAME = re.compile(r"state-(\d{8})\.npz")
+_log = logging.getLogger("lrtflite")
+
+
+@dataclass(frozen=True)
+class State:
+    """Everything that a learner is: named arrays, and what fits in JSON."""
+
+    arrays: dict[str, NDArray[Any]]
+    meta: dict[str, Any]
+
+
+def write_state(path: Path, state: State) -> None:
+    """Write one generation and flush it to the disk."""
+    text = json.dumps({**state.meta, "format": FORMAT}, sort_keys=True)
+    meta = np.frombuffer(text.encode(), np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, meta=meta, **state.arrays)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def read_state(path: Path) -> State:
+    """Read one generation; every array's checksum is checked on the way."""
+    try:
+        # numpy leaves a file open that it opened itself and could not read.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+        meta = json.loads(arrays.pop("meta").tobytes())
+        found = meta.pop("format")
+    except FileNotFoundError as error:
+        raise StateError(f"Expected a state file, got nothing at {path}") from error
+    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise StateError(f"Expected a whole state file, got a damaged one: {path}") from error
+    if found != FORMAT:
+        raise StateError(f"Expected a state of format {FORMAT}, got format {found} in {path}")
+    return State(arrays, meta)
+
+
+def newest_state(folder: str | Path) -> State:
+    """Read the newest generation of a state folder, without taking its lock."""
+    generations = _generations(Path(folder))
+    if not generations:
+        raise StateError(f"Expected a state folder, got {folder} with no state-*.npz in it")
+    return read_state(generations[-1])
+
+
+class Checkpoint:
+    """A state folder, held by one learner at a time."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        with _disk_errors(f"Cannot use {self.folder} as a state folder"):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.folder / "lock").open("a")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            self._lock.close()
+            raise StateError(
+                f"{self.folder} is in use by another learner; close that one, or use another path"
+            ) from error
+        for leftover in self.folder.glob("*.tmp"):
+            leftover.unlink()
+
+    def load(self) -> State | None:
+        """The newest whole generation, or None in a new folder.
+
+        A damaged generation is set aside under another name, and the one before it is used.
+        """
+        generations = _generations(self.folder)
+        for path in reversed(generations):
+            try:
+                return read_state(path)
+            except StateError as error:
+                if path == generations[0]:
+                    raise
+                _log.warning("%s; using the generation before it", error)
+                path.replace(path.with_suffix(".damaged"))
+        return None
+
+    def commit(self, state: State) -> None:
+        """Make `state` the newest generation; on any failure the present one stays."""
+        generations = _generations(self.folder)
+        number = _number(generations[-1]) + 1 if generations else 0
+        path = self.folder / f"state-{number:08d}.npz"
+        temporary = path.with_suffix(".tmp")
+        with _disk_errors(f"Cannot save to {self.folder}, the state before is intact"):
+            try:
+                write_state(temporary, state)
+                temporary.replace(path)
+                self._flush()
+            except BaseException:
+                temporary.unlink(missing_ok=True)
+                raise
+        for old in generations[: 1 - KEPT]:
+            old.unlink(missing_ok=True)
+
+    def step_back(self) -> State:
+        """Drop the newest generation and return the one before it."""
+        generations = _generations(self.folder)
+        if len(generations) < KEPT:
+            raise StateError("Nothing to undo: no earlier state is kept")
+        state = read_state(generations[-2])
+        with _disk_errors(f"Cannot undo in {self.folder}"):
+            generations[-1].unlink()
+            self._flush()
+        return state
+
+    def close(self) -> None:
+        self._lock.close()
+
+    def _flush(self) -> None:
+        folder = os.open(self.folder, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def _generations(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("state-*.npz") if _NAME.fullmatch(path.name))
+
+
+def _number(path: Path) -> int:
+    match = _NAME.fullmatch(path.name)
+    assert match is not None  # _generations lists no other names
+    return int(match[1])
+
+
+@contextlib.contextmanager
+def _disk_errors(what: str) -> Any:
+    try:
+        yield
+    except OSError as error:
+        raise StateError(f"{what}: {error.strerror or error}") from error

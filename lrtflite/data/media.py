@@ -1,0 +1,132 @@
+"""Still images, animations and videos on disk as frames of one size.
+
+Pillow reads images and animations, PyAV videos; each is imported when the first such file is met.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lrtflite.data.source import Frame
+from lrtflite.errors import DataError, MissingExtra
+from lrtflite.frames import fit_frame
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+STILLS = (".jpg", ".jpeg", ".png", ".bmp")
+ANIMATIONS = (".gif", ".webp")  # one frame or many
+VIDEOS = (".mp4", ".mov", ".m4v", ".3gp", ".avi", ".mkv", ".webm", ".mpg", ".mpeg")
+MEDIA = STILLS + ANIMATIONS + VIDEOS
+
+
+def count_frames(path: Path) -> int:
+    """How many frames a file holds; a still is one and is not opened."""
+    suffix = path.suffix.lower()
+    if suffix in STILLS:
+        return 1
+    if suffix in ANIMATIONS:
+        with _open_image(path) as image:
+            return int(getattr(image, "n_frames", 1))
+    with _open_video(path) as container:
+        video = container.streams.video[0]
+        if video.codec_context.name == "vp8":
+            # VP8 has packets that are never shown, so only decoding tells.
+            return sum(1 for _ in container.decode(video))
+        return sum(1 for packet in container.demux(video) if packet.size and not packet.is_discard)
+
+
+def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame]:
+    """The frames of a file at ascending `indices`, upright, (size, size, 3) uint8 RGB each."""
+    if not len(indices):
+        return
+    if path.suffix.lower() not in VIDEOS:
+        with _open_image(path) as image:
+            for index in indices:
+                if index:
+                    image.seek(index)
+                yield fit_frame(_rgb(image), size)
+        return
+    wanted = iter(indices)
+    target = next(wanted)
+    count = 0
+    with _open_video(path) as container:
+        for count, frame in enumerate(container.decode(video=0), start=1):
+            if count <= target:
+                continue
+            # The display matrix of a phone held upright; its angle is counter-clockwise.
+            upright = np.rot90(frame.to_ndarray(format="rgb24"), round(frame.rotation / 90))
+            yield fit_frame(upright, size)
+            following = next(wanted, None)
+            if following is None:
+                return
+            target = following
+    raise DataError(
+        f"Expected more than {target} frames in {path}, got {count}; "
+        "the video is cut short: encode it again or remove it"
+    )
+
+
+@contextmanager
+def _open_image(path: Path) -> Iterator[Image]:
+    """A Pillow image; whatever goes wrong while it is open is a DataError that names the file."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise MissingExtra("Pillow", "device") from None
+    try:
+        with Image.open(path) as image:
+            yield image
+    except (
+        OSError,  # missing, truncated, or no image at all
+        EOFError,  # an animation with fewer frames than its header says
+        SyntaxError,  # Pillow's word for a damaged PNG
+        ValueError,
+        struct.error,
+        Image.DecompressionBombError,
+    ) as error:
+        raise _unreadable("image", path, error) from error
+
+
+@contextmanager
+def _open_video(path: Path) -> Iterator[Any]:
+    """A PyAV container with a video stream; errors as with `_open_image`."""
+    try:
+        import av
+    except ImportError:
+        raise MissingExtra("PyAV", "video") from None
+    try:
+        with av.open(str(path)) as container:
+            if not container.streams.video:
+                raise DataError(f"Expected a video in {path}, got a file without pictures")
+            yield container
+    except av.FFmpegError as error:
+        raise _unreadable("video", path, error) from error
+
+
+def _unreadable(kind: str, path: Path, error: Exception) -> DataError:
+    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
+    reason = text.splitlines()[0]
+    return DataError(f"Expected a readable {kind}, got {path} ({reason}); replace or remove it")
+
+
+def _rgb(image: Image) -> Frame:
+    """The image's current frame, upright, any mode -> (H, W, 3) uint8; transparency is white."""
+    from PIL import Image, ImageOps
+
+    upright = ImageOps.exif_transpose(image)
+    if upright.mode.startswith("I"):
+        # 16-bit grey: Pillow's own conversion would clip it to white.
+        grey = (np.asarray(upright).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)
+        return np.repeat(grey[:, :, np.newaxis], 3, axis=2)
+    if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
+        rgba = upright.convert("RGBA")
+        white = Image.new("RGBA", rgba.size, "white")
+        upright = Image.alpha_composite(white, rgba)
+    return np.asarray(upright.convert("RGB"))

@@ -1,0 +1,392 @@
+"""The device learner: a bundle, a state, and sessions that change one into the next."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.bundle import Bundle
+from lrtflite.checkpoint import Checkpoint, State
+from lrtflite.errors import InputError, LrtfliteError, StateError
+from lrtflite.extraction import extract_while_arriving
+from lrtflite.frames import check_frames
+from lrtflite.manifest import Training
+from lrtflite.memory import ReplayMemory
+from lrtflite.minibatch import Composition, Latents, minibatches
+from lrtflite.runtime import Model
+from lrtflite.session import OnProgress, Session, SessionReport
+from lrtflite.slots import Label, Slots
+
+
+@dataclass(frozen=True)
+class Prediction:
+    label: str
+    probability: float
+    slot: int
+
+
+Labels = Union[Label, Sequence[Label]]
+# The head's tensors that have a row per class slot: consolidated weights and pattern counts.
+CLASS_TENSORS = ("cw", "past")
+
+
+class Learner:
+    """Predicts, learns and remembers; see `Learner.open`.
+
+    The head is held twice: `_serving` has the consolidated weights and answers `predict` at any
+    time, `_training` is where a session works. INVARIANT: outside a session both hold the state
+    that is committed.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        checkpoint: Checkpoint | None,
+        *,
+        runtime: str,
+        threads: int,
+        replay_size: int,
+        policy: str,
+        seed: int,
+    ) -> None:
+        self.bundle = bundle
+        self.memory = ReplayMemory(replay_size, bundle.manifest.latent_shape, policy=policy)
+        self.sessions = 0
+        self._checkpoint = checkpoint
+        self._features = Model(bundle.features, runtime=runtime, threads=threads)
+        self._serving = Model(bundle.head, runtime=runtime, threads=threads)
+        self._training = Model(bundle.head, runtime=runtime, threads=threads)
+        self._slots = Slots(bundle.manifest.labels)
+        self._rng = np.random.Generator(np.random.PCG64(seed))
+        self._busy = threading.Lock()
+        self.runtime = self._features.runtime
+        self.threads = threads
+
+    @classmethod
+    def open(
+        cls,
+        bundle: str | Path | Bundle,
+        state: str | Path | None = None,
+        *,
+        runtime: str = "auto",
+        threads: int = 1,
+        replay_size: int | None = None,
+        policy: str | None = None,
+        seed: int = 0,
+    ) -> Learner:
+        """Open a bundle, and the state folder that its sessions are committed to.
+
+        Without `state` the learner lives in memory only. A state that is there already is
+        restored, with its random generator: `seed` counts for a new one.
+        """
+        bundle = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
+        manifest = bundle.manifest
+        checkpoint = None if state is None else Checkpoint(state)
+        try:
+            learner = cls(
+                bundle,
+                checkpoint,
+                runtime=runtime,
+                threads=threads,
+                replay_size=manifest.replay_size if replay_size is None else replay_size,
+                policy=policy or manifest.policy,
+                seed=seed,
+            )
+            if checkpoint is not None:
+                found = checkpoint.load()
+                if found is None:
+                    checkpoint.commit(learner._state())
+                else:
+                    learner._restore(found)
+            return learner
+        except BaseException:
+            if checkpoint is not None:
+                checkpoint.close()
+            raise
+
+    @property
+    def labels(self) -> tuple[str | None, ...]:
+        """The label of each slot; None where it is free."""
+        return self._slots.labels
+
+    def extract(self, frames: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """Latents (n, ...) float32 of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
+        frames = check_frames(frames, self.bundle.manifest.input_size)
+        latents: NDArray[np.float32] = np.concatenate(
+            [self._extract_one(frame) for frame in frames]
+        )
+        return latents
+
+    def probabilities(self, latents: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(n, slots) float32, from the consolidated weights; 0 for slots never learned."""
+        checked = self._check_latents(latents)
+        return self._serving.run("infer", latents=checked)["probabilities"]
+
+    def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
+        """The `top` labels for each frame, the likeliest first; fewer while few are learned."""
+        return self.predict_latents(self.extract(frames), top=top)
+
+    def predict_latents(
+        self, latents: NDArray[np.float32], *, top: int = 3
+    ) -> list[list[Prediction]]:
+        """`predict` for a client that has latents already."""
+        labels = self.labels
+        return [
+            [
+                Prediction(label, float(row[slot]), int(slot))
+                for slot in np.argsort(-row, kind="stable")[:top]
+                if row[slot] > 0 and (label := labels[slot]) is not None
+            ]
+            for row in self.probabilities(latents)
+        ]
+
+    def learn(
+        self,
+        frames: Iterable[NDArray[np.uint8]],
+        labels: Labels,
+        *,
+        training: Training | None = None,
+        on_progress: OnProgress | None = None,
+        cancel: threading.Event | None = None,
+    ) -> SessionReport:
+        """Run one learning session on frames of one label, or with one label per frame.
+
+        `frames` may be an iterator that still records: extraction goes on meanwhile in a second
+        thread. Until the session is committed, and for good if it is cancelled or fails, the
+        learner is what it was before.
+        """
+        with self._session(on_progress, cancel) as session:
+            total = len(frames) if isinstance(frames, (Sequence, np.ndarray)) else None
+            size = self.bundle.manifest.input_size
+
+            def extract(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
+                with session.clock("extract"):
+                    return self._extract_one(frame)[0]
+
+            latents = extract_while_arriving(
+                (check_frames(frame, size)[0] for frame in frames),
+                extract,
+                on_frame=lambda count: session.report("extract", count, total),
+            )
+            return self._learn(session, latents, labels, training)
+
+    def learn_latents(
+        self,
+        latents: NDArray[np.float32],
+        labels: Labels,
+        *,
+        training: Training | None = None,
+        on_progress: OnProgress | None = None,
+        cancel: threading.Event | None = None,
+    ) -> SessionReport:
+        """`learn` for a client that has latents already."""
+        with self._session(on_progress, cancel) as session:
+            return self._learn(session, self._check_latents(latents), labels, training)
+
+    def undo(self) -> None:
+        """Return to the state before the last session (or rename, or forget)."""
+        if self._checkpoint is None:
+            raise StateError("Nothing to undo: this learner was opened without a state path")
+        with self._exclusive():
+            self._restore(self._checkpoint.step_back())
+
+    def rename(self, label: Label, new: str) -> None:
+        """Give a class another name."""
+        with self._exclusive():
+            self._commit(slots=self._slots.rename(label, new))
+
+    def forget(self, label: Label) -> None:
+        """Unlearn a class: its weights, its patterns and its name; the slot is free again."""
+        with self._exclusive():
+            slot = self._slots.find(label)
+            head = self._serving.run("save")
+            for name in CLASS_TENSORS:
+                head[name][slot] = 0
+            self._training.run("restore", **head)
+            self.memory.forget(slot)
+            self._commit(slots=self._slots.free(slot))
+
+    def close(self) -> None:
+        """Let go of the state path."""
+        if self._checkpoint is not None:
+            self._checkpoint.close()
+
+    def __enter__(self) -> Learner:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _extract_one(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
+        return self._features.run("extract", frames=frame[np.newaxis])["latents"]
+
+    def _check_latents(self, latents: NDArray[np.float32]) -> NDArray[np.float32]:
+        shape = self.bundle.manifest.latent_shape
+        latents = np.asarray(latents)
+        if latents.shape[1:] != shape or latents.dtype != np.float32 or not len(latents):
+            expected = ", ".join(map(str, ("n", *shape)))
+            raise InputError(
+                f"Expected latents ({expected}) of float32 with n of at least 1, "
+                f"got {latents.shape} of {latents.dtype}"
+            )
+        if not np.isfinite(latents).all():
+            raise InputError("Expected finite latents, got NaN or infinity in them")
+        return latents
+
+    def _learn(
+        self, session: Session, latents: Latents, labels: Labels, training: Training | None
+    ) -> SessionReport:
+        started = session.now()
+        if not len(latents):
+            raise InputError("Expected at least one frame to learn from, got an empty session")
+        manifest = self.bundle.manifest
+        training = training or manifest.training
+        placed, slots = self._slots.place_all(labels, len(latents))
+        counts = np.bincount(
+            np.concatenate([placed, self.memory.labels]), minlength=manifest.slots
+        ).astype(np.float32)
+        composition = Composition.of(
+            batch_size=manifest.batch_size,
+            new_per_batch=manifest.new_per_batch,
+            stored=len(self.memory),
+        )
+        per_epoch = composition.steps_per_epoch(len(latents))
+        steps = per_epoch * training.epochs
+        rates = training.rates()
+        with session.clock("begin"):
+            self._training.run("begin", counts=counts)
+        batches = minibatches(
+            latents,
+            placed,
+            self.memory,
+            composition=composition,
+            steps=steps,
+            slots=manifest.slots,
+            rng=self._rng,
+        )
+        outcomes = []
+        for step in range(steps):
+            with session.clock("prepare"):
+                batch, targets = next(batches)
+            with session.clock("train"):
+                outcomes.append(
+                    self._training.run("train", latents=batch, targets=targets, **rates)
+                )
+            session.report("train", step + 1, steps)
+        last_epoch = outcomes[-per_epoch:]
+        loss = float(np.mean([outcome["loss"] for outcome in last_epoch]))
+        if not np.isfinite(loss):
+            raise InputError(f"Training diverged (loss {loss}) at lr {training.lr}; lower the lr")
+        with session.clock("consolidate"):
+            self._training.run("consolidate", counts=counts)
+        number = self.sessions + 1
+        with session.clock("memory"):
+            self.memory.update(latents, placed, session=number, rng=self._rng)
+        with session.clock("checkpoint"):
+            self._commit(slots=slots, sessions=number)
+        session.report("checkpoint", 1, 1)
+        return SessionReport(
+            session=number,
+            frames=len(latents),
+            labels=tuple(str(slots.labels[slot]) for slot in np.unique(placed)),
+            steps=steps,
+            loss=loss,
+            accuracy=float(np.mean([outcome["accuracy"] for outcome in last_epoch])),
+            replay_patterns=len(self.memory),
+            ready_to_committed_ms=session.since(started),
+            timings=session.timings,
+        )
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        """Let one change at a time in; whatever ends it early, the state is the one before."""
+        if not self._busy.acquire(blocking=False):
+            raise LrtfliteError("A session is running already; wait for it, or cancel it")
+        rng = self._rng.bit_generator.state
+        committed = self.sessions
+        try:
+            yield
+        except BaseException:
+            if self.sessions == committed:
+                self._rng.bit_generator.state = rng
+                self._roll_back()
+            raise
+        finally:
+            self._busy.release()
+
+    @contextmanager
+    def _session(
+        self, on_progress: OnProgress | None, cancel: threading.Event | None
+    ) -> Iterator[Session]:
+        with self._exclusive():
+            yield Session(on_progress, cancel)
+
+    def _commit(self, *, slots: Slots, sessions: int | None = None) -> None:
+        """Make what `_training` and the memory hold the state, on disk first."""
+        sessions = self.sessions if sessions is None else sessions
+        head = self._training.run("save")
+        if self._checkpoint is not None:
+            self._checkpoint.commit(self._state(head=head, slots=slots, sessions=sessions))
+        self._serving.run("restore", **head)
+        self._slots, self.sessions = slots, sessions
+
+    def _roll_back(self) -> None:
+        self._training.run("restore", **self._serving.run("save"))
+        if self._checkpoint is not None and (committed := self._checkpoint.load()) is not None:
+            self._restore(committed)
+
+    def _state(
+        self,
+        *,
+        head: dict[str, NDArray[Any]] | None = None,
+        slots: Slots | None = None,
+        sessions: int | None = None,
+    ) -> State:
+        head = self._serving.run("save") if head is None else head
+        return State(
+            arrays={
+                **{f"head/{name}": values for name, values in head.items()},
+                "memory/latents": self.memory.latents,
+                "memory/labels": self.memory.labels,
+            },
+            meta={
+                "bundle": self.bundle.identity,
+                "replay_layer": self.bundle.manifest.replay_layer,
+                "labels": list((slots or self._slots).labels),
+                "sessions": self.sessions if sessions is None else sessions,
+                "rng": self._rng.bit_generator.state,
+            },
+        )
+
+    def _restore(self, state: State) -> None:
+        layer = self.bundle.manifest.replay_layer
+        if state.meta["bundle"] != self.bundle.identity:
+            raise StateError(
+                f"Expected a state of the bundle {self.bundle.path} ({layer}), got one of another "
+                f"bundle ({state.meta['replay_layer']}); open its own bundle, or a new state path"
+            )
+        prefix = "head/"
+        head = {
+            name[len(prefix) :]: values
+            for name, values in state.arrays.items()
+            if name.startswith(prefix)
+        }
+        self.memory.load(state.arrays["memory/latents"], state.arrays["memory/labels"])
+        for model in (self._serving, self._training):
+            model.run("restore", **head)
+        self._slots = Slots(tuple(state.meta["labels"]))
+        self.sessions = int(state.meta["sessions"])
+        self._rng.bit_generator.state = state.meta["rng"]

@@ -1,0 +1,118 @@
+"""What a bundle says of itself: `manifest.json` as a value."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.errors import BundleError, InputError
+
+FORMAT = 1
+POLICIES = ("algorithm1", "balanced")
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a session trains. The defaults of a bundle are in its manifest."""
+
+    lr: float = 0.01
+    momentum: float = 0.9
+    weight_decay: float = 5e-4
+    epochs: int = 4
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("lr", 0, math.inf), ("momentum", 0, 1), ("weight_decay", 0, 1)):
+            value = getattr(self, name)
+            if not (math.isfinite(value) and low <= value <= high):
+                raise InputError(f"Expected {name} of at least {low}, got {value}")
+        if not isinstance(self.epochs, int) or self.epochs < 1:
+            raise InputError(f"Expected at least 1 epoch, got {self.epochs}")
+
+    def rates(self) -> dict[str, NDArray[np.float32]]:
+        """The inputs of the head's `train` signature, all but the mini-batch."""
+        names = ("lr", "momentum", "weight_decay")
+        return {name: np.array(getattr(self, name), np.float32) for name in names}
+
+    def with_options(self, *, lr: float | None = None, epochs: int | None = None) -> Training:
+        """A copy with the options that were given; None keeps what is here."""
+        given = {"lr": lr, "epochs": epochs}
+        return replace(self, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class File:
+    """Digest and size of one of the bundle's files."""
+
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The manifest of a bundle; see docs/bundle.md for each field."""
+
+    replay_layer: str
+    input_size: int
+    latent_shape: tuple[int, ...]
+    labels: tuple[str | None, ...]
+    batch_size: int
+    new_per_batch: int
+    training: Training
+    replay_size: int
+    policy: str
+    backbone: str
+    files: dict[str, File] = field(default_factory=dict)
+    ops: dict[str, list[str]] = field(default_factory=dict)
+    tools: dict[str, str] = field(default_factory=dict)
+    latent_dtype: str = "float32"
+    format: int = FORMAT
+
+    @property
+    def slots(self) -> int:
+        """How many classes the head has room for, taken or free."""
+        return len(self.labels)
+
+    @property
+    def latent_bytes(self) -> int:
+        return 4 * math.prod(self.latent_shape)
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, *, where: str) -> Manifest:
+        """Parse a manifest; `where` names the file in errors."""
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise BundleError(f"Expected JSON in {where}, got: {error}") from error
+        if not isinstance(found, dict) or "format" not in found:
+            raise BundleError(f"Expected a bundle manifest in {where}, got something else")
+        if found["format"] != FORMAT:
+            raise BundleError(
+                f"Expected a bundle of format {FORMAT}, got format {found['format']} in {where}; "
+                "convert it again with this version, or install the version that made it"
+            )
+        known = {f.name for f in fields(cls)}
+        if set(found) != known:
+            odd = sorted(known.symmetric_difference(found))
+            raise BundleError(f"Missing or unknown fields in {where}: {', '.join(odd)}")
+        try:
+            return cls(**_values(found))
+        except (TypeError, ValueError, KeyError, AttributeError) as error:
+            raise BundleError(f"Damaged field in {where}: {error}") from error
+
+
+def _values(found: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **found,
+        "latent_shape": tuple(int(n) for n in found["latent_shape"]),
+        "labels": tuple(found["labels"]),
+        "training": Training(**found["training"]),
+        "files": {name: File(**value) for name, value in found["files"].items()},
+    }

@@ -1,0 +1,73 @@
+"""Mini-batches of new and replayed latents in a fixed proportion (the paper's section 5.1)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.memory import ReplayMemory
+
+Latents = Union[Sequence[NDArray[np.float32]], NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class Composition:
+    """How many patterns of a mini-batch are new and how many are replayed."""
+
+    new: int
+    replayed: int
+
+    @classmethod
+    def of(cls, *, batch_size: int, new_per_batch: int, stored: int) -> Composition:
+        """Where the memory holds too few patterns, their places go to new ones."""
+        replayed = min(batch_size - new_per_batch, stored)
+        return cls(batch_size - replayed, replayed)
+
+    def steps_per_epoch(self, patterns: int) -> int:
+        return math.ceil(patterns / self.new)
+
+
+def minibatches(
+    latents: Latents,
+    labels: NDArray[np.int32],
+    memory: ReplayMemory,
+    *,
+    composition: Composition,
+    steps: int,
+    slots: int,
+    rng: np.random.Generator,
+) -> Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]:
+    """Yield `steps` pairs of (B, ...) latents and (B, slots) one-hot targets.
+
+    INVARIANT: a mini-batch is always full, row k of the latents belongs to row k of the targets,
+    and every new pattern is used once before any is used twice. The arrays are the same ones at
+    every step, overwritten in place.
+    """
+    size = composition.new + composition.replayed
+    batch = np.empty((size, *latents[0].shape), np.float32)
+    targets = np.empty((size, slots), np.float32)
+    batch_labels = np.empty(size, np.int32)
+    order = _endless_shuffles(len(labels), rng)
+    for _ in range(steps):
+        for row in range(composition.new):
+            pattern = next(order)
+            batch[row] = latents[pattern]
+            batch_labels[row] = labels[pattern]
+        if composition.replayed:
+            replayed = slice(composition.new, size)
+            batch_labels[replayed] = memory.sample(
+                composition.replayed, out=batch[replayed], rng=rng
+            )
+        targets[:] = 0
+        targets[np.arange(size), batch_labels] = 1
+        yield batch, targets
+
+
+def _endless_shuffles(count: int, rng: np.random.Generator) -> Iterator[int]:
+    while True:
+        yield from rng.permutation(count).tolist()

@@ -1,0 +1,119 @@
+"""The one place that picks a TFLite runtime and runs a model's signatures.
+
+Two runtimes are supported: `litert` (the `ai-edge-litert` package, preferred) and `tflite` (the
+older `tflite-runtime` package, still the only one on some boards).
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import importlib.util
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.errors import BundleError, InputError, RuntimeMissing
+
+# runtime name -> (distribution, module with an `Interpreter`)
+RUNTIMES = {
+    "litert": ("ai-edge-litert", "ai_edge_litert.interpreter"),
+    "tflite": ("tflite-runtime", "tflite_runtime.interpreter"),
+}
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """Shape (-1 where free) and dtype of a signature's input or output."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Signature:
+    inputs: dict[str, Tensor]
+    outputs: dict[str, Tensor]
+
+
+def installed_runtimes() -> list[str]:
+    """Names of the runtimes that can be imported here, in order of preference."""
+    return [name for name, (_, module) in RUNTIMES.items() if _importable(module)]
+
+
+def pick_runtime(name: str = "auto") -> str:
+    """Turn `auto`, `litert` or `tflite` into the name of an installed runtime."""
+    if name not in ("auto", *RUNTIMES):
+        raise RuntimeMissing(f"Expected a runtime of auto, {', '.join(RUNTIMES)}, got {name!r}")
+    found = installed_runtimes()
+    if name in found:
+        return name
+    if name == "auto" and found:
+        return found[0]
+    extra = "device-tflite" if name == "tflite" else "device"
+    wanted = "No TFLite runtime is" if name == "auto" else f"The runtime {name!r} is not"
+    raise RuntimeMissing(f"{wanted} installed; run: pip install 'lrtflite[{extra}]'")
+
+
+def describe_runtime(name: str) -> str:
+    """`litert` -> `ai-edge-litert 2.3.0`."""
+    distribution, _ = RUNTIMES[name]
+    return f"{distribution} {importlib.metadata.version(distribution)}"
+
+
+class Model:
+    """One `.tflite` file in an interpreter of its own, called by signature name.
+
+    Calls from several threads take turns: an interpreter is not re-entrant.
+    """
+
+    def __init__(self, path: Path, *, runtime: str = "auto", threads: int = 1) -> None:
+        if threads < 1:
+            raise InputError(f"Expected at least 1 thread, got {threads}")
+        self.path = path
+        self.runtime = pick_runtime(runtime)
+        module = importlib.import_module(RUNTIMES[self.runtime][1])
+        try:
+            self._interpreter = module.Interpreter(str(path), num_threads=threads)
+            # tflite-runtime applies its XNNPACK delegate here and nowhere else.
+            self._interpreter.allocate_tensors()
+            names = self._interpreter.get_signature_list()
+        except (ValueError, RuntimeError) as error:
+            raise BundleError(
+                f"{describe_runtime(self.runtime)} cannot load {path}: {_first_line(error)}; "
+                "convert the bundle again"
+            ) from error
+        self._runners = {name: self._interpreter.get_signature_runner(name) for name in names}
+        self.signatures = {name: _signature(runner) for name, runner in self._runners.items()}
+        self._lock = threading.Lock()
+
+    def run(self, signature: str, **inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Call one signature; the outputs are copies that stay valid after the next call."""
+        with self._lock:
+            outputs = self._runners[signature](**inputs)
+        return {name: np.asarray(value) for name, value in outputs.items()}
+
+
+def _importable(module: str) -> bool:
+    return importlib.util.find_spec(module.split(".")[0]) is not None
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+def _signature(runner: Any) -> Signature:
+    def tensors(details: dict[str, Any]) -> dict[str, Tensor]:
+        return {
+            name: Tensor(
+                tuple(int(n) for n in detail.get("shape_signature", detail["shape"])),
+                np.dtype(detail["dtype"]),
+            )
+            for name, detail in sorted(details.items())
+        }
+
+    return Signature(tensors(runner.get_input_details()), tensors(runner.get_output_details()))

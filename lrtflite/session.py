@@ -1,0 +1,74 @@
+"""One learning session as its caller sees it: progress, cancelling, timing and the report."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from lrtflite.errors import SessionCancelled
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a session stands. `total` is None while frames still arrive from an iterator."""
+
+    phase: str  # "extract", "train" or "checkpoint"
+    done: int
+    total: int | None
+
+
+@dataclass(frozen=True)
+class SessionReport:
+    """What a session did. `timings` are milliseconds per occurrence of each phase."""
+
+    session: int
+    frames: int
+    labels: tuple[str, ...]
+    steps: int
+    loss: float
+    accuracy: float
+    replay_patterns: int
+    ready_to_committed_ms: float
+    timings: dict[str, list[float]] = field(repr=False)
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Session:
+    """Tells the caller of every step, and stops where the caller asks for it."""
+
+    def __init__(self, on_progress: OnProgress | None, cancel: threading.Event | None) -> None:
+        self._on_progress = on_progress
+        self._cancel = cancel
+        self._timings: defaultdict[str, list[float]] = defaultdict(list)
+
+    @property
+    def timings(self) -> dict[str, list[float]]:
+        return dict(self._timings)
+
+    def report(self, phase: str, done: int, total: int | None) -> None:
+        """Pass progress on; a cancelled session ends here, unless it is committed already."""
+        if phase != "checkpoint" and self._cancel is not None and self._cancel.is_set():
+            raise SessionCancelled(f"The session was cancelled in {phase}, after {done} of it")
+        if self._on_progress is not None:
+            self._on_progress(Progress(phase, done, total))
+
+    @contextmanager
+    def clock(self, phase: str) -> Iterator[None]:
+        started = self.now()
+        try:
+            yield
+        finally:
+            self._timings[phase].append(self.since(started))
+
+    def now(self) -> float:
+        return time.perf_counter()
+
+    def since(self, started: float) -> float:
+        """Milliseconds since `now()` gave `started`."""
+        return 1e3 * (time.perf_counter() - started)

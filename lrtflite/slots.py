@@ -1,0 +1,79 @@
+"""Class slots: which of the head's outputs carries which label."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Union
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.errors import InputError, NoFreeSlot
+
+Label = Union[str, int]  # a name, or the number of a slot
+
+
+@dataclass(frozen=True)
+class Slots:
+    """The label of each slot, None where it is free. A change makes a new value."""
+
+    labels: tuple[str | None, ...]
+
+    def __post_init__(self) -> None:
+        taken = [label for label in self.labels if label is not None]
+        if len(set(taken)) != len(taken):
+            raise InputError(f"Expected distinct labels, got {', '.join(map(str, taken))}")
+
+    def find(self, label: Label) -> int:
+        """The slot of a label that is there already."""
+        if isinstance(label, (int, np.integer)):
+            if not 0 <= label < len(self.labels):
+                raise InputError(f"Expected a slot of 0..{len(self.labels) - 1}, got {label}")
+            return int(label)
+        if label not in self.labels:
+            known = ", ".join(name for name in self.labels if name is not None) or "none yet"
+            raise InputError(f"Expected a known label ({known}), got {label!r}")
+        return self.labels.index(label)
+
+    def place(self, label: Label) -> tuple[int, Slots]:
+        """The slot of a label, which takes the first free one if it is new."""
+        if isinstance(label, (int, np.integer)):
+            slot = self.find(label)
+            return slot, self if self.labels[slot] else self.rename(slot, f"class {slot}")
+        if label in self.labels:
+            return self.find(label), self
+        if None not in self.labels:
+            raise NoFreeSlot(
+                f"No free slot for {label!r}: all {len(self.labels)} are taken; forget a label, "
+                "or convert a bundle with more --classes"
+            )
+        slot = self.labels.index(None)
+        return slot, self.rename(slot, label)
+
+    def place_all(
+        self, labels: Label | Sequence[Label], count: int
+    ) -> tuple[NDArray[np.int32], Slots]:
+        """Slots for `count` patterns, from one label for all or one each."""
+        if isinstance(labels, (str, int, np.integer)):
+            slot, slots = self.place(labels)
+            return np.full(count, slot, np.int32), slots
+        if len(labels) != count:
+            raise InputError(f"Expected one label per frame, got {len(labels)} for {count} frames")
+        slots, placed = self, np.empty(count, np.int32)
+        for i, label in enumerate(labels):
+            placed[i], slots = slots.place(label)
+        return placed, slots
+
+    def rename(self, label: Label, new: str) -> Slots:
+        if not isinstance(new, str) or not new.strip():
+            raise InputError(f"Expected a label of some text, got {new!r}")
+        return self._with(self.find(label), new)
+
+    def free(self, slot: int) -> Slots:
+        return self._with(slot, None)
+
+    def _with(self, slot: int, label: str | None) -> Slots:
+        labels = list(self.labels)
+        labels[slot] = label
+        return replace(self, labels=tuple(labels))

@@ -1,0 +1,148 @@
+"""Prove a bundle on the runtime at hand, against the golden vectors that TensorFlow computed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.bundle import Bundle
+from lrtflite.errors import BundleError, LrtfliteError
+from lrtflite.flatbuffer_ops import custom_ops
+from lrtflite.manifest import Manifest
+from lrtflite.runtime import Model, Signature, describe_runtime
+
+# float32 sums of up to 10^4 terms, added in another order by each runtime's kernels, differ by
+# some 1e-5 of their size; latents pass through 27 layers. A wrong op is off by far more.
+RELATIVE, ABSOLUTE = 1e-3, 1e-4
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked, and what was seen."""
+
+    name: str
+    passed: bool
+    seen: str
+
+
+def verify_bundle(path: str | Path, *, runtime: str = "auto", threads: int = 1) -> list[Check]:
+    """All checks of a bundle. Damaged files raise `BundleError` before any model is loaded."""
+    bundle = Bundle.open(path)
+    checks = [Check("files", True, f"{len(bundle.manifest.files)} files match their SHA-256")]
+    for model_path in (bundle.features, bundle.head):
+        others = custom_ops(model_path)
+        seen = ", ".join(others) or f"{len(bundle.manifest.ops[model_path.name])} built-in ops"
+        checks.append(Check(f"ops of {model_path.name}", not others, seen))
+    if not all(check.passed for check in checks):
+        return checks
+    features = Model(bundle.features, runtime=runtime, threads=threads)
+    head = Model(bundle.head, runtime=runtime, threads=threads)
+    checks.append(Check("runtime", True, describe_runtime(features.runtime)))
+    checks += _check_signatures(bundle.manifest, features, head)
+    if all(check.passed for check in checks):
+        checks += _check_golden(_read_golden(bundle.golden), features, head)
+    return checks
+
+
+def _check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterator[Check]:
+    size, slots = manifest.input_size, manifest.slots
+    latent, batch = manifest.latent_shape, manifest.batch_size
+    expected: dict[str, dict[str, tuple[int, ...]]] = {
+        "extract": {"frames": (-1, size, size, 3)},
+        "infer": {"latents": (-1, *latent)},
+        "begin": {"counts": (slots,)},
+        "train": {"latents": (batch, *latent), "targets": (batch, slots)},
+        "consolidate": {"counts": (slots,)},
+        "save": {},
+    }
+    for model, names in ((features, ("extract",)), (head, tuple(expected)[1:])):
+        missing = [name for name in names if name not in model.signatures]
+        if missing:
+            yield Check(f"signatures of {model.path.name}", False, f"no {', '.join(missing)}")
+            continue
+        odd = [
+            f"{name}.{tensor} is {_shape(model.signatures[name], tensor)}, not {shape}"
+            for name in names
+            for tensor, shape in expected[name].items()
+            if _shape(model.signatures[name], tensor) != shape
+        ]
+        if "save" in names:
+            odd += _unpaired(model)
+        seen = "; ".join(odd) or ", ".join(names)
+        yield Check(f"signatures of {model.path.name}", not odd, seen)
+
+
+def _shape(signature: Signature, tensor: str) -> tuple[int, ...] | None:
+    return signature.inputs[tensor].shape if tensor in signature.inputs else None
+
+
+def _unpaired(head: Model) -> list[str]:
+    """What `save` gives, `restore` must take."""
+    if "restore" not in head.signatures:
+        return ["no restore"]
+    saved, restored = head.signatures["save"].outputs, head.signatures["restore"].inputs
+    return [] if saved == restored else ["restore does not take what save gives"]
+
+
+def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model) -> Iterator[Check]:
+    latents = np.concatenate(
+        [features.run("extract", frames=frame[np.newaxis])["latents"] for frame in golden["frames"]]
+    )
+    yield _close("latents", latents, golden["latents"])
+    classes, counts = golden["classes"], golden["counts"]
+    one_hot = np.eye(len(counts), dtype=np.float32)
+    # From here on the golden latents go in, so that an error does not travel.
+    latents = golden["latents"]
+    before = head.run("infer", latents=latents)["probabilities"]
+    yield _close("probabilities before training", before, golden["probabilities_before"])
+    head.run("begin", counts=counts)
+    rates = {name: golden[name] for name in ("lr", "momentum", "weight_decay")}
+    losses = [
+        head.run("train", latents=latents[row], targets=one_hot[classes[row]], **rates)["loss"]
+        for row in golden["rows"]
+    ]
+    yield _close(f"losses of {len(losses)} steps", np.array(losses), golden["losses"])
+    head.run("consolidate", counts=counts)
+    after = head.run("infer", latents=latents)["probabilities"]
+    yield _close("probabilities after training", after, golden["probabilities_after"])
+    for name, values in head.run("save").items():
+        yield _close(f"state {name} after training", values, golden[f"state/{name}"])
+
+
+def _close(name: str, found: NDArray[Any], expected: NDArray[Any]) -> Check:
+    if found.shape != expected.shape:
+        return Check(name, False, f"expected shape {expected.shape}, got {found.shape}")
+    worst = float(np.abs(found - expected).max())
+    # NaN fails every comparison, as it should.
+    passed = bool(np.allclose(found, expected, rtol=RELATIVE, atol=ABSOLUTE))
+    return Check(name, passed, f"largest difference {worst:.1e}")
+
+
+def _read_golden(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError) as error:
+        raise BundleError(f"Cannot read the golden vectors {path}: {error}") from error
+
+
+def main(path: str, runtime: str) -> int:
+    """`python -m lrtflite.verify BUNDLE RUNTIME`: prints what failed; 0 if nothing did."""
+    try:
+        failed = [check for check in verify_bundle(path, runtime=runtime) if not check.passed]
+    except LrtfliteError as error:
+        print(error)
+        return 1
+    for check in failed:
+        print(f"{check.name}: {check.seen}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1], sys.argv[2]))

@@ -1,0 +1,169 @@
+"""From a Keras model to a bundle."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras as keras
+
+from lrtflite.bundle import Bundle
+from lrtflite.errors import BundleError, ConversionError, ModelError
+from lrtflite.host.mobilenet import REPLAY_LAYERS, mobilenet_v1
+from lrtflite.runtime import installed_runtimes
+from lrtflite_converters.convert import convert, read_labels
+from lrtflite_converters.export import ExportOptions, export_bundle
+from lrtflite_converters.features import Features
+from lrtflite_converters.split import below
+from lrtflite_converters.tflite import to_tflite
+
+
+@pytest.fixture(scope="module")
+def model() -> keras.Model:
+    """A small network whose fc7 has learned three of its four classes."""
+    keras.utils.set_random_seed(0)
+    model = mobilenet_v1(alpha=0.125, input_size=32, classes=4)
+    fc7 = model.get_layer("fc7")
+    fc7.set_labels(["cup", "ball", "hat"], [10, 20, 0])
+    return model
+
+
+@pytest.fixture(scope="module")
+def bundle(model: keras.Model, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
+    out = tmp_path_factory.mktemp("export") / "deep" / "bundle"
+    options = ExportOptions(batch_size=10, new_per_batch=3)
+    return Bundle.open(export_bundle(model, out, options=options, backbone="a test"))
+
+
+DEVICE = """
+import json, sys
+import numpy as np
+from lrtflite import Learner
+learner = Learner.open(sys.argv[1], runtime=sys.argv[2])
+frames = np.load(sys.argv[3])
+print(json.dumps([learner.labels, learner.extract(frames).tolist(),
+                  learner.probabilities(learner.extract(frames)).tolist()]))
+"""
+
+
+@pytest.mark.parametrize("runtime", ["litert", "tflite"])
+def test_frames_to_probabilities(
+    model: keras.Model, bundle: Bundle, runtime: str, tmp_path: Path
+) -> None:
+    if runtime not in installed_runtimes():
+        pytest.skip(f"the runtime {runtime} is not installed")
+    frames = np.random.default_rng(0).integers(0, 256, (5, 32, 32, 3)).astype(np.uint8)
+    np.save(tmp_path / "frames.npy", frames)
+    command = [sys.executable, "-c", DEVICE, bundle.path, runtime, tmp_path / "frames.npy"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    labels, latents, probabilities = json.loads(done.stdout)
+    # Three named and five free slots, as the paper's app has five beside its ten.
+    assert labels == ["cup", "ball", "hat", None, None, None, None, None]
+    images = frames.astype(np.float32) / 127.5 - 1
+    expected = keras.Model(model.input, model.get_layer("pool6").output)(images).numpy()
+    np.testing.assert_allclose(latents, expected, rtol=1e-4, atol=1e-5)
+    # The Keras softmax over the two classes with patterns; "hat" has none.
+    scores = model(images).numpy()[:, :2]
+    e = np.exp(scores - scores.max(-1, keepdims=True))
+    found = np.array(probabilities)
+    np.testing.assert_allclose(found[:, :2], e / e.sum(-1, keepdims=True), rtol=1e-4)
+    np.testing.assert_array_equal(found[:, 2:], 0)
+
+
+def test_the_manifest(bundle: Bundle) -> None:
+    manifest = bundle.manifest
+    assert (manifest.replay_layer, manifest.input_size) == ("pool6", 32)
+    assert (manifest.latent_shape, manifest.slots) == ((128,), 8)
+    assert (manifest.batch_size, manifest.new_per_batch) == (10, 3)
+    assert set(manifest.files) == {"features.tflite", "head.tflite", "golden.npz"}
+    assert "CONV_2D v1" in manifest.ops["features.tflite"]
+    # Batch Renorm of a frozen network is folded into its convolutions.
+    assert not any("RSQRT" in op for op in manifest.ops["features.tflite"])
+    assert any("BATCH_MATMUL" in op for op in manifest.ops["head.tflite"])
+
+
+def test_a_bundle_is_replaced_and_anything_else_is_not(
+    model: keras.Model, bundle: Bundle, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "thesis.tex").write_text("years of work")
+    with pytest.raises(BundleError, match="new or empty folder"):
+        export_bundle(model, out, options=ExportOptions(), backbone="x")
+    assert (out / "thesis.tex").read_text() == "years of work"
+    before = bundle.manifest
+    options = ExportOptions(batch_size=10, new_per_batch=3)
+    export_bundle(model, bundle.path, options=options, backbone="another")
+    assert Bundle.open(bundle.path).manifest.backbone == "another"
+    assert before.backbone == "a test"
+    assert [path.name for path in bundle.path.parent.iterdir()] == ["bundle"]
+
+
+def test_options_are_checked() -> None:
+    with pytest.raises(ModelError, match=r"conv5_4/dw.*pool6, got 'pool7'"):
+        ExportOptions(replay_layer="pool7")
+    for layer in REPLAY_LAYERS[:-1]:
+        with pytest.raises(ModelError, match="above which this version can train"):
+            ExportOptions(replay_layer=layer)
+    with pytest.raises(ModelError, match="1 to 10 new patterns"):
+        ExportOptions(batch_size=10, new_per_batch=11)
+    with pytest.raises(ModelError, match="distinct"):
+        ExportOptions(labels=("a", "a"))
+
+
+def test_labels_and_slots_must_fit(model: keras.Model, tmp_path: Path) -> None:
+    for options, message in (
+        (ExportOptions(classes=2), "at least 3 classes"),
+        (ExportOptions(labels=("a", "b")), "3 classes that the model has learned"),
+    ):
+        with pytest.raises(ModelError, match=message):
+            export_bundle(model, tmp_path / "out", options=options, backbone="x")
+        assert not (tmp_path / "out").exists()
+
+
+def test_read_labels(tmp_path: Path) -> None:
+    assert read_labels(None) == ()
+    assert read_labels("cup, ball") == ("cup", "ball")
+    (tmp_path / "labels.txt").write_text("cup\n\nold hat\n")
+    assert read_labels(str(tmp_path / "labels.txt")) == ("cup", "old hat")
+    with pytest.raises(ModelError, match="Expected labels"):
+        read_labels(" , ")
+
+
+def test_a_flex_op_fails_the_conversion_with_its_name() -> None:
+    class Gradient(tf.Module):
+        """What autodiff makes of a convolution, and why its gradient is written by hand."""
+
+        @tf.function(
+            input_signature=[
+                tf.TensorSpec([1, 4, 4, 2], tf.float32, "x"),
+                tf.TensorSpec([1, 4, 4, 3], tf.float32, "dy"),
+            ]
+        )
+        def call(self, x: Any, dy: Any) -> Any:
+            sizes, strides = [3, 3, 2, 3], [1, 1, 1, 1]
+            return {"dw": tf.compat.v1.nn.conv2d_backprop_filter(x, sizes, dy, strides, "SAME")}
+
+    module = Gradient()
+    with pytest.raises(ConversionError, match="Conv2DBackpropFilter") as caught:
+        to_tflite(module, {"call": module.call}, variables=False)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_without_the_layer() -> None:
+    images = keras.Input((32, 32, 3))
+    other = keras.Model(images, keras.layers.Flatten()(images))
+    with pytest.raises(ModelError, match="'pool6'"):
+        Features(below(other, "pool6"))
+
+
+def test_model_and_weights_exclude_each_other(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="got both"):
+        convert(tmp_path / "b", options=ExportOptions(), model="m.keras", weights="demo")

@@ -1,0 +1,178 @@
+"""The head's signatures, by hand, by numpy, by autodiff, and in TFLite as in TensorFlow."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from cwr_reference import cwr_session
+from lrtflite.flatbuffer_ops import custom_ops
+from lrtflite.runtime import installed_runtimes
+from lrtflite_converters.head import Head, convert_head
+
+RATES = {"lr": np.float32(0.1), "momentum": np.float32(0.9), "weight_decay": np.float32(0.01)}
+
+
+def head(cw: Any, past: Any, *, batch_size: int = 4) -> Head:
+    return Head(
+        cw=np.asarray(cw, np.float32), past=np.asarray(past, np.float32), batch_size=batch_size
+    )
+
+
+def saved(of: Head) -> tuple[np.ndarray, np.ndarray]:
+    state = of.save()
+    return state["cw"].numpy(), state["past"].numpy()
+
+
+def test_consolidate_by_hand() -> None:
+    # Class 0: past 4, cur 1, so wpast = 2. Class 1: new, wpast = 0. Class 2: absent.
+    module = head([[2, 4], [0, 0], [7, 8]], [4, 0, 9])
+    module.begin(np.array([1, 3, 0], np.float32))
+    np.testing.assert_array_equal(module.tw.numpy(), [[2, 4], [0, 0], [0, 0]])
+    module.tw.assign([[5, 7], [1, 3], [100, 100]])
+    assert float(module.consolidate(np.array([1, 3, 0], np.float32))["average"]) == 4.0
+    cw, past = saved(module)
+    # (2*2 + 5-4)/3, (4*2 + 7-4)/3; (1-4, 3-4); class 2 untouched.
+    np.testing.assert_allclose(cw, [[5 / 3, 11 / 3], [-3, -1], [7, 8]], rtol=1e-6)
+    np.testing.assert_array_equal(past, [5, 3, 9])
+
+
+def test_infer_by_hand() -> None:
+    module = head([[0, np.log(3)], [0, 0], [9, 9]], [1, 1, 0])
+    probabilities = module.infer(np.array([[5, 1]], np.float32))["probabilities"].numpy()
+    # Scores ln 3 and 0 among the two learned classes: 3/4 and 1/4; the third never learned.
+    np.testing.assert_allclose(probabilities, [[0.75, 0.25, 0]], rtol=1e-5)
+    # Learned classes with scores far below a free slot's 0 still share all the probability.
+    module = head([[-200, 0], [-201, 0], [0, 0]], [1, 1, 0])
+    probabilities = module.infer(np.array([[1, 0]], np.float32))["probabilities"].numpy()
+    np.testing.assert_allclose(probabilities, [[np.e / (1 + np.e), 1 / (1 + np.e), 0]], rtol=1e-5)
+    nothing = head(np.zeros((3, 2)), np.zeros(3)).infer(np.ones((1, 2), np.float32))
+    np.testing.assert_array_equal(nothing["probabilities"].numpy(), [[0, 0, 0]])
+
+
+def test_a_training_step_is_the_gradient_of_the_cross_entropy() -> None:
+    rng = np.random.default_rng(0)
+    cw = rng.normal(size=(5, 6)).astype(np.float32)
+    module = head(cw, np.ones(5))
+    x = rng.normal(size=(4, 6)).astype(np.float32)
+    # Soft targets, as distillation needs them.
+    targets = rng.dirichlet(np.ones(5), 4).astype(np.float32)
+    module.begin(np.ones(5, np.float32))
+    outcome = module.train(x, targets, **{**RATES, "weight_decay": np.float32(0)})
+    weights = tf.Variable(cw)
+    with tf.GradientTape() as tape:
+        logits = tf.matmul(x, weights, transpose_b=True)
+        loss = tf.reduce_mean(tf.nn.softmax_cross_entropy_with_logits(targets, logits))
+    expected = cw - 0.1 * tape.gradient(loss, weights).numpy()
+    assert float(outcome["loss"]) == pytest.approx(float(loss), rel=1e-6)
+    np.testing.assert_allclose(module.tw.numpy(), expected, rtol=1e-5, atol=1e-7)
+    hits = logits.numpy().argmax(-1) == targets.argmax(-1)
+    assert float(outcome["accuracy"]) == pytest.approx(hits.mean())
+
+
+def sessions() -> list[tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]]:
+    """Two sessions of three steps: counts, and mini-batches with one-hot targets."""
+    rng = np.random.default_rng(1)
+    found = []
+    for present in ([0, 1], [1, 4]):
+        counts = np.zeros(5, np.float32)
+        counts[present] = [30, 7]
+        batches = [
+            (
+                rng.normal(size=(4, 6)).astype(np.float32),
+                np.eye(5, dtype=np.float32)[rng.choice(present, 4)],
+            )
+            for _ in range(3)
+        ]
+        found.append((counts, batches))
+    return found
+
+
+def test_two_sessions_against_numpy() -> None:
+    module = head(np.zeros((5, 6)), np.zeros(5))
+    cw, past = np.zeros((5, 6)), np.zeros(5)
+    rates = {name: float(rate) for name, rate in RATES.items()}
+    for counts, batches in sessions():
+        module.begin(counts)
+        losses = [float(module.train(x, t, **RATES)["loss"]) for x, t in batches]
+        module.consolidate(counts)
+        cw, past, expected = cwr_session(cw, past, counts, batches, **rates)
+        np.testing.assert_allclose(losses, expected, rtol=1e-5)
+        np.testing.assert_allclose(saved(module)[0], cw, rtol=1e-4, atol=1e-6)
+        np.testing.assert_array_equal(saved(module)[1], past)
+
+
+DEVICE = """
+import json, sys
+import numpy as np
+from pathlib import Path
+from lrtflite.runtime import Model
+path, runtime, inputs = sys.argv[1:]
+head = Model(Path(path), runtime=runtime)
+data = np.load(inputs)
+rates = {name: data[name] for name in ("lr", "momentum", "weight_decay")}
+losses = []
+for s in range(2):
+    head.run("begin", counts=data[f"counts{s}"])
+    for k in range(3):
+        outcome = head.run("train", latents=data[f"x{s}{k}"], targets=data[f"t{s}{k}"], **rates)
+        losses.append(float(outcome["loss"]))
+    head.run("consolidate", counts=data[f"counts{s}"])
+state = head.run("save")
+# A model that is restored before anything else is called must answer the same.
+fresh = Model(Path(path), runtime=runtime)
+fresh.run("restore", **state)
+probe = data["probe"]
+infer = [model.run("infer", latents=probe)["probabilities"] for model in (fresh, head)]
+same = np.array_equal(*infer)
+after = fresh.run("save")
+same = same and all(np.array_equal(state[n], after[n]) for n in state)
+print(json.dumps({
+    "losses": losses, "same": bool(same), "probabilities": infer[0].tolist(),
+    "cw": state["cw"].tolist(), "past": state["past"].tolist(),
+}))
+"""
+
+
+@pytest.mark.parametrize("runtime", ["litert", "tflite"])
+def test_tflite_does_what_tensorflow_does(runtime: str, tmp_path: Path) -> None:
+    if runtime not in installed_runtimes():
+        pytest.skip(f"the runtime {runtime} is not installed")
+    rng = np.random.default_rng(2)
+    start = rng.normal(size=(5, 6)).astype(np.float32), np.array([3, 0, 0, 2, 0], np.float32)
+    module = head(*start)
+    path = tmp_path / "head.tflite"
+    path.write_bytes(convert_head(module))
+    assert custom_ops(path) == []
+    probe = rng.normal(size=(7, 6)).astype(np.float32)
+    inputs: dict[str, Any] = {"probe": probe, **RATES}
+    losses = []
+    for s, (counts, batches) in enumerate(sessions()):
+        inputs[f"counts{s}"] = counts
+        module.begin(counts)
+        for k, (x, t) in enumerate(batches):
+            inputs[f"x{s}{k}"], inputs[f"t{s}{k}"] = x, t
+            losses.append(float(module.train(x, t, **RATES)["loss"]))
+        module.consolidate(counts)
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    done = subprocess.run(
+        [sys.executable, "-c", DEVICE, str(path), runtime, str(tmp_path / "inputs.npz")],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    # float32 sums of six terms in another order.
+    np.testing.assert_allclose(found["losses"], losses, rtol=1e-5)
+    np.testing.assert_allclose(found["cw"], saved(module)[0], rtol=1e-4, atol=1e-6)
+    np.testing.assert_array_equal(found["past"], saved(module)[1])
+    expected = module.infer(probe)["probabilities"].numpy()
+    np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-4, atol=1e-6)
+    assert found["same"]

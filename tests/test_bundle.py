@@ -1,0 +1,166 @@
+"""Opening, damaging and verifying bundles."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrtflite.bundle import Bundle, demo_bundle, digest
+from lrtflite.errors import BundleError, InputError
+from lrtflite.flatbuffer_ops import custom_ops, read_ops
+from lrtflite.manifest import Manifest, Training
+from lrtflite.runtime import Model, installed_runtimes
+from lrtflite.verify import verify_bundle
+
+FILES = ["features.tflite", "head.tflite", "golden.npz"]
+
+
+@pytest.fixture
+def copy(demo: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(demo, tmp_path / "bundle"))
+
+
+def edit_manifest(bundle: Path, **changes: object) -> None:
+    path = bundle / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
+
+
+def rehash(bundle: Path, name: str) -> None:
+    """Make the manifest agree with a file that was changed on purpose."""
+    files = json.loads((bundle / "manifest.json").read_text())["files"]
+    found = digest(bundle / name)
+    edit_manifest(bundle, files={**files, name: {"sha256": found.sha256, "bytes": found.bytes}})
+
+
+def test_the_packaged_bundle_proves_itself(demo: Path) -> None:
+    with demo_bundle() as path:
+        assert path.resolve() == demo.resolve()
+    for runtime in installed_runtimes():
+        checks = verify_bundle(demo, runtime=runtime)
+        assert [check.name for check in checks if not check.passed] == []
+        assert {"files", "latents", "losses of 3 steps", "state cw after training"} <= {
+            check.name for check in checks
+        }
+
+
+def test_a_manifest_survives_json(demo: Path) -> None:
+    manifest = Bundle.open(demo).manifest
+    assert Manifest.from_json(manifest.to_json(), where="memory") == manifest
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damaged_files(copy: Path, name: str) -> None:
+    whole = (copy / name).read_bytes()
+    damages: list[tuple[str, Callable[[], object]]] = [
+        ("truncated", lambda: (copy / name).write_bytes(whole[:-10])),
+        ("was changed", lambda: (copy / name).write_bytes(b"x" + whole[1:])),
+        ("No such file", (copy / name).unlink),
+    ]
+    for message, damage in damages:
+        damage()
+        with pytest.raises(BundleError, match=message) as caught:
+            Bundle.open(copy)
+        assert name in str(caught.value)
+        assert "copy the bundle again" in str(caught.value)
+
+
+def test_other_manifests(copy: Path, tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="lrtflite convert --replay-layer pool6"):
+        Bundle.open(tmp_path / "nowhere")
+    edit_manifest(copy, format=2)
+    with pytest.raises(BundleError, match="Expected a bundle of format 1, got format 2"):
+        Bundle.open(copy)
+    edit_manifest(copy, format=1, surprise=1)
+    with pytest.raises(BundleError, match="surprise"):
+        Bundle.open(copy)
+    (copy / "manifest.json").write_text("{")
+    with pytest.raises(BundleError, match="Expected JSON"):
+        Bundle.open(copy)
+    (copy / "manifest.json").write_text("[]")
+    with pytest.raises(BundleError, match="manifest"):
+        Bundle.open(copy)
+
+
+def test_a_field_of_the_wrong_kind(copy: Path) -> None:
+    edit_manifest(copy, latent_shape="wide")
+    with pytest.raises(BundleError, match="Damaged field"):
+        Bundle.open(copy)
+
+
+def test_wrong_numbers_fail_the_verification(copy: Path) -> None:
+    with np.load(copy / "golden.npz") as archive:
+        golden = dict(archive)
+    golden["losses"] = golden["losses"] + np.float32(0.01)
+    np.savez(copy / "golden.npz", **golden)
+    rehash(copy, "golden.npz")
+    failed = [check.name for check in verify_bundle(copy) if not check.passed]
+    assert failed == ["losses of 3 steps"]
+
+
+def test_shapes_that_the_manifest_denies_fail_the_verification(copy: Path) -> None:
+    edit_manifest(copy, batch_size=64)
+    (failed,) = (check for check in verify_bundle(copy) if not check.passed)
+    assert failed.name == "signatures of head.tflite"
+    assert "train.latents is (120, 256), not (64, 256)" in failed.seen
+
+
+def test_swapped_models_fail_the_verification(copy: Path) -> None:
+    shutil.copy(copy / "features.tflite", copy / "head.tflite")
+    rehash(copy, "head.tflite")
+    (failed,) = (check for check in verify_bundle(copy) if not check.passed)
+    assert failed.seen.startswith("no infer, begin")
+
+
+def test_a_custom_op_is_found_by_name(copy: Path) -> None:
+    # CONV_2D is op 3 of TensorFlow Lite's schema, ASSIGN_VARIABLE is 144.
+    assert 3 in {op.code for op in read_ops(copy / "features.tflite")}
+    assert 144 in {op.code for op in read_ops(copy / "head.tflite")}
+    assert custom_ops(copy / "head.tflite") == []
+    path = copy / "features.tflite"
+    path.write_bytes(with_custom_op("FlexConv2DBackpropFilter"))
+    rehash(copy, path.name)
+    failed = [check for check in verify_bundle(copy) if not check.passed]
+    assert [check.seen for check in failed] == ["FlexConv2DBackpropFilter"]
+
+
+def with_custom_op(name: str) -> bytes:
+    """A TFLite file of one op-table entry, laid out by hand: root, model, vector, op, name."""
+    text = name.encode()
+    parts = [
+        (20).to_bytes(4, "little") + b"TFL3",  # 0: the root table is at 20
+        (8).to_bytes(2, "little") + (8).to_bytes(2, "little"),  # 8: vtable, 8 bytes
+        (0).to_bytes(2, "little") + (4).to_bytes(2, "little"),  # 12: field 0 absent, field 1 at +4
+        (0).to_bytes(4, "little"),  # 16: padding
+        (12).to_bytes(4, "little"),  # 20: model table; its vtable is at 20 - 12 = 8
+        (4).to_bytes(4, "little"),  # 24: field 1, the vector is at 28
+        (1).to_bytes(4, "little"),  # 28: one entry
+        (16).to_bytes(4, "little"),  # 32: entry is at 48
+        (8).to_bytes(2, "little") + (8).to_bytes(2, "little"),  # 36: vtable of the entry
+        (0).to_bytes(2, "little") + (4).to_bytes(2, "little"),  # 40: field 1 at +4
+        (0).to_bytes(4, "little"),  # 44: padding
+        (12).to_bytes(4, "little"),  # 48: entry table; its vtable is at 36
+        (4).to_bytes(4, "little"),  # 52: field 1, the string is at 56
+        len(text).to_bytes(4, "little") + text + b"\0",  # 56
+    ]
+    return b"".join(parts)
+
+
+@pytest.mark.parametrize("content", [b"", b"hello world", b"\x08\0\0\0TFL3" + b"\xff" * 20])
+def test_files_that_are_no_models(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "x.tflite"
+    path.write_bytes(content)
+    with pytest.raises(BundleError, match="Expected a"):
+        read_ops(path)
+    with pytest.raises(BundleError, match="cannot load"):
+        Model(path)
+
+
+def test_training_options_are_checked() -> None:
+    for options in ({"lr": -1.0}, {"lr": float("nan")}, {"momentum": 2.0}, {"epochs": 0}):
+        with pytest.raises(InputError, match="Expected"):
+            Training(**options)  # type: ignore[arg-type]

@@ -1,0 +1,147 @@
+"""The state on disk: whole or not there."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lrtflite.checkpoint as checkpoint_module
+from lrtflite.checkpoint import Checkpoint, State, newest_state, read_state
+from lrtflite.errors import StateError
+
+
+def state(number: int) -> State:
+    return State({"head/cw": np.full((3, 2), number, np.float32)}, {"sessions": number})
+
+
+def value(found: State | None) -> int:
+    assert found is not None
+    assert found.meta["sessions"] == found.arrays["head/cw"][0, 0]
+    return int(found.meta["sessions"])
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Iterator[Checkpoint]:
+    found = Checkpoint(tmp_path)
+    yield found
+    found.close()
+
+
+def test_commit_then_load(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "new" / "state")
+    assert checkpoint.load() is None
+    for number in range(4):
+        checkpoint.commit(state(number))
+        assert value(checkpoint.load()) == number
+    assert value(newest_state(checkpoint.folder)) == 3
+    # The newest and the one before, for undo.
+    assert len(list(checkpoint.folder.glob("state-*"))) == 2
+    checkpoint.close()
+
+
+def test_step_back_once(checkpoint: Checkpoint) -> None:
+    for number in range(3):
+        checkpoint.commit(state(number))
+    assert value(checkpoint.step_back()) == 1
+    assert value(checkpoint.load()) == 1
+    with pytest.raises(StateError, match="Nothing to undo"):
+        checkpoint.step_back()
+    checkpoint.commit(state(5))
+    assert value(checkpoint.step_back()) == 1
+
+
+@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+def test_a_failing_disk_leaves_the_old_state(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    checkpoint.commit(state(1))
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    target = {
+        "write": (checkpoint_module.np, "savez"),
+        "fsync": (checkpoint_module.os, "fsync"),
+        "replace": (Path, "replace"),
+    }[step]
+    with monkeypatch.context() as patch:
+        patch.setattr(*target, full)
+        with pytest.raises(StateError, match="No space left on device"):
+            checkpoint.commit(state(2))
+    assert value(checkpoint.load()) == 1
+    assert not list(tmp_path.glob("*.tmp"))
+    checkpoint.commit(state(3))
+    assert value(checkpoint.load()) == 3
+
+
+def test_a_power_cut_while_writing_leaves_the_old_state(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    checkpoint.commit(state(1))
+    checkpoint.close()
+    # What a cut leaves behind: a temporary file with half of the next generation.
+    whole = (tmp_path / "state-00000000.npz").read_bytes()
+    (tmp_path / "state-00000001.tmp").write_bytes(whole[: len(whole) // 2])
+    reopened = Checkpoint(tmp_path)
+    assert value(reopened.load()) == 1
+    assert not list(tmp_path.glob("*.tmp"))
+    reopened.close()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "flipped"])
+def test_a_damaged_generation_is_set_aside(
+    checkpoint: Checkpoint, tmp_path: Path, damage: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoint.commit(state(1))
+    checkpoint.commit(state(2))
+    newest = tmp_path / "state-00000001.npz"
+    content = bytearray(newest.read_bytes())
+    if damage == "truncated":
+        del content[len(content) // 2 :]
+    else:
+        content[content.index(np.float32(2).tobytes())] ^= 0xFF
+    newest.write_bytes(content)
+    assert value(checkpoint.load()) == 1
+    assert "damaged" in caplog.text
+    assert newest.with_suffix(".damaged").exists()
+    # The generation that is left can still be built upon.
+    checkpoint.commit(state(3))
+    assert value(checkpoint.load()) == 3
+
+
+def test_only_damaged_generations_is_an_error(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    (tmp_path / "state-00000000.npz").write_bytes(b"PK\x03\x04 not a zip")
+    with pytest.raises(StateError, match="damaged"):
+        checkpoint.load()
+
+
+def test_two_learners_cannot_share_a_state(tmp_path: Path) -> None:
+    first = Checkpoint(tmp_path)
+    with pytest.raises(StateError, match="in use"):
+        Checkpoint(tmp_path)
+    first.close()
+    Checkpoint(tmp_path).close()
+
+
+def test_unusable_paths(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("x")
+    with pytest.raises(StateError, match="Cannot use"):
+        Checkpoint(file / "state")
+    with pytest.raises(StateError, match="no state"):
+        newest_state(tmp_path)
+    with pytest.raises(StateError, match="got nothing"):
+        read_state(tmp_path / "state-00000000.npz")
+
+
+def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_module, "FORMAT", 99)
+        checkpoint.commit(state(1))
+    with pytest.raises(StateError, match="format 99"):
+        checkpoint.load()

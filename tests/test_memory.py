@@ -1,0 +1,100 @@
+"""The replay memory and its two policies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lrtflite.errors import InputError
+from lrtflite.memory import ReplayMemory, algorithm1
+
+
+def patterns(session: int, count: int) -> np.ndarray:
+    """Latents that tell where they come from: (session, index)."""
+    return np.array([(session, i) for i in range(count)], np.float32)
+
+
+@given(st.integers(1, 40), st.lists(st.integers(1, 30), min_size=1, max_size=12), st.integers(0, 9))
+def test_algorithm1_keeps_size_and_contribution(
+    capacity: int, batches: list[int], seed: int
+) -> None:
+    memory, rng = ReplayMemory(capacity, (2,)), np.random.default_rng(seed)
+    seen = 0
+    for i, n in enumerate(batches, start=1):
+        room = capacity - len(memory)
+        memory.update(patterns(i, n), np.full(n, i, np.int32), session=i, rng=rng)
+        seen += n
+        # The memory is as full as it can be, and never over.
+        assert len(memory) == min(capacity, seen)
+        # h = RM / i of the batch are in it (or the whole batch), more only to fill free places.
+        mine = memory.latents[:, 0] == i
+        assert mine.sum() == min(n, max(capacity // i, room))
+        # Labels travel with their latents, and no pattern is in it twice.
+        np.testing.assert_array_equal(memory.latents[:, 0], memory.labels)
+        assert len(np.unique(memory.latents, axis=0)) == len(memory)
+
+
+def test_algorithm1_replaces_at_random_not_by_position() -> None:
+    rng = np.random.default_rng(0)
+    options = {"stored": 100, "capacity": 100, "batch": 50, "session": 10}
+    drawn = [algorithm1(**options, rng=rng) for _ in range(200)]
+    assert all(len(set(placement.slots)) == 10 for placement in drawn)
+    hits = np.bincount(np.concatenate([placement.slots for placement in drawn]), minlength=100)
+    # 200 draws of 10 in 100: 20 expected each, standard deviation 4.2.
+    assert hits.min() > 2
+    assert hits.max() < 45
+
+
+@given(
+    st.integers(1, 40),
+    st.lists(st.tuples(st.integers(0, 4), st.integers(1, 30)), min_size=1, max_size=8),
+    st.integers(0, 9),
+)
+def test_balanced_gives_every_class_its_quota(
+    capacity: int, batches: list[tuple[int, int]], seed: int
+) -> None:
+    memory, rng = ReplayMemory(capacity, (2,), policy="balanced"), np.random.default_rng(seed)
+    for i, (label, n) in enumerate(batches, start=1):
+        available = np.bincount(memory.labels, minlength=5)
+        available[label] += n
+        memory.update(patterns(i, n), np.full(n, label, np.int32), session=i, rng=rng)
+        held = np.bincount(memory.labels, minlength=5)
+        quota = capacity // (available > 0).sum()
+        assert len(memory) == min(capacity, available.sum())
+        assert (held >= np.minimum(available, quota)).all()
+        assert len(np.unique(memory.latents, axis=0)) == len(memory)
+
+
+def test_sample_draws_distinct_patterns_with_their_labels() -> None:
+    memory, rng = ReplayMemory(30, (2,)), np.random.default_rng(0)
+    latents = patterns(0, 30)
+    memory.update(latents, latents[:, 1].astype(np.int32), session=1, rng=rng)
+    out = np.empty((12, 2), np.float32)
+    labels = memory.sample(12, out=out, rng=rng)
+    np.testing.assert_array_equal(out[:, 1], labels)
+    assert len(set(labels.tolist())) == 12
+
+
+def test_forget_drops_one_class_and_keeps_the_rest_aligned() -> None:
+    memory, rng = ReplayMemory(10, (2,)), np.random.default_rng(0)
+    labels = np.array([1, 2, 1, 3], np.int32)
+    latents = np.stack([labels, np.arange(4)], axis=1).astype(np.float32)
+    memory.update(latents, labels, session=1, rng=rng)
+    memory.forget(1)
+    assert sorted(memory.labels.tolist()) == [2, 3]
+    np.testing.assert_array_equal(memory.latents[:, 0], memory.labels)
+
+
+def test_a_memory_of_nothing_takes_nothing() -> None:
+    memory = ReplayMemory(0, (2,))
+    memory.update(patterns(1, 5), np.ones(5, np.int32), session=1, rng=np.random.default_rng(0))
+    assert len(memory) == 0
+    assert memory.nbytes == 0
+
+
+@pytest.mark.parametrize(("size", "policy"), [(-1, "algorithm1"), (5, "newest")])
+def test_bad_options(size: int, policy: str) -> None:
+    with pytest.raises(InputError, match="Expected"):
+        ReplayMemory(size, (2,), policy=policy)

@@ -1,0 +1,62 @@
+"""Mini-batches: full, aligned, in proportion, and fair to every new pattern."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lrtflite.memory import ReplayMemory
+from lrtflite.minibatch import Composition, minibatches
+
+
+def test_the_papers_composition() -> None:
+    # Section 5.1: 128 x 300 / 1800 = 21 new, 107 replayed; and the app's 20 + 100 of 100 frames.
+    assert Composition.of(batch_size=128, new_per_batch=21, stored=1500) == Composition(21, 107)
+    app = Composition.of(batch_size=120, new_per_batch=20, stored=500)
+    assert app == Composition(20, 100)
+    assert app.steps_per_epoch(100) == 5
+
+
+def test_places_of_absent_replays_go_to_new_patterns() -> None:
+    assert Composition.of(batch_size=120, new_per_batch=20, stored=30) == Composition(90, 30)
+    assert Composition.of(batch_size=120, new_per_batch=20, stored=0) == Composition(120, 0)
+
+
+@given(
+    n=st.integers(1, 40),
+    stored=st.integers(0, 30),
+    new=st.integers(1, 12),
+    seed=st.integers(0, 5),
+)
+def test_rows_are_aligned_and_new_patterns_take_turns(
+    n: int, stored: int, new: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    slots, size = 100, 12
+    memory = ReplayMemory(30, (1,))
+    old = np.arange(50, 50 + stored, dtype=np.float32)[:, None]
+    memory.update(old, old[:, 0].astype(np.int32), session=1, rng=rng)
+    latents = np.arange(n, dtype=np.float32)[:, None]
+    composition = Composition.of(batch_size=size, new_per_batch=new, stored=stored)
+    steps = 3 * composition.steps_per_epoch(n)
+    used: list[int] = []
+    for batch, targets in minibatches(
+        latents,
+        latents[:, 0].astype(np.int32),
+        memory,
+        composition=composition,
+        steps=steps,
+        slots=slots,
+        rng=rng,
+    ):
+        assert batch.shape == (size, 1)
+        np.testing.assert_array_equal(targets.sum(-1), 1)
+        # A latent's value is its label here.
+        np.testing.assert_array_equal(targets.argmax(-1), batch[:, 0])
+        replayed = batch[batch[:, 0] >= 50, 0]
+        assert len(set(replayed.tolist())) == composition.replayed
+        used += batch[: composition.new, 0].astype(int).tolist()
+    assert len(used) == steps * composition.new
+    for start in range(0, len(used) - n + 1, n):
+        assert sorted(used[start : start + n]) == list(range(n))
