@@ -231,7 +231,8 @@ class Learner:
         self.close()
 
     def _extract_one(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-        return self._features.run("extract", frames=frame[np.newaxis])["latents"]
+        latents: NDArray[np.float32] = self._features.run("extract", frames=frame[np.newaxis])["latents"]
+        return latents
 
     def _check_latents(self, latents: NDArray[np.float32]) -> NDArray[np.float32]:
         shape = self.bundle.manifest.latent_shape

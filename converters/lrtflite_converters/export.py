@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 import tf_keras as keras
 from numpy.typing import NDArray
 
@@ -66,8 +67,7 @@ def export_bundle(
     out = Path(out)
     check_out(out)
     features = Features(below(model, options.replay_layer))
-    labels, cw, past = _initial_head(model, options)
-    head = Head(cw=cw, past=past, batch_size=options.batch_size)
+    labels, head = _initial_head(model, options)
     contents = {
         FEATURES: convert_features(features),
         HEAD: convert_head(head),
@@ -134,12 +134,8 @@ def _parent(out: Path) -> Path:
 
 def _initial_head(
     model: keras.Model, options: ExportOptions
-) -> tuple[tuple[str | None, ...], NDArray[np.float32], NDArray[np.float32]]:
-    """Labels by slot, consolidated weights (C, F) and counts (C,) that the head starts with.
-
-    A model whose `fc7` was trained brings them: its first batch is consolidated as CWR* does it,
-    its weights less their mean.
-    """
+) -> tuple[tuple[str | None, ...], Head]:
+    """The label of each slot, and a head that knows what the model's `fc7` has learned."""
     fc7 = next((layer for layer in model.layers if layer.name == "fc7"), None)
     features = int(model.get_layer("pool6").output_shape[-1])
     learned: Sequence[str] = fc7.labels if fc7 is not None else ()
@@ -152,14 +148,18 @@ def _initial_head(
             f"Expected labels for the {len(learned)} classes that the model has learned, "
             f"got {len(labels)}"
         )
-    cw = np.zeros((slots, features), np.float32)
-    past = np.zeros(slots, np.float32)
+    head = Head(
+        cw=np.zeros((slots, features), np.float32),
+        past=np.zeros(slots, np.float32),
+        batch_size=options.batch_size,
+    )
     if fc7 is not None and learned:
-        past[: len(learned)] = fc7.counts
-        trained = fc7.kernel.numpy().T[: len(learned)]
-        cw[: len(learned)] = trained - trained[past[: len(learned)] > 0].mean()
-        cw[past == 0] = 0
-    return (*labels, *[None] * (slots - len(labels))), cw, past
+        # The host's training was the first session: its weights are consolidated like any other's.
+        free = slots - len(learned)
+        head.tw.assign(np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0))))
+        head.consolidate(np.pad(np.array(fc7.counts, np.float32), (0, free)))
+        head.tw.assign(tf.zeros_like(head.tw))
+    return (*labels, *[None] * (slots - len(labels))), head
 
 
 def _npz(arrays: dict[str, NDArray[Any]]) -> bytes:

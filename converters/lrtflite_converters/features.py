@@ -5,6 +5,7 @@ from __future__ import annotations
 import tensorflow as tf
 import tf_keras as keras
 
+from lrtflite.host.mobilenet import scale_frames
 from lrtflite_converters.tflite import to_tflite
 
 
@@ -19,8 +20,7 @@ class Features(tf.Module):
         @tf.function(input_signature=[tf.TensorSpec([None, size, size, 3], tf.uint8, "frames")])
         def extract(frames: tf.Tensor) -> dict[str, tf.Tensor]:
             """(n, H, W, 3) uint8 RGB -> latents (n, ...) float32."""
-            images = tf.cast(frames, tf.float32) / 127.5 - 1.0
-            return {"latents": self.below(images, training=False)}
+            return {"latents": self.below(scale_frames(frames), training=False)}
 
         self.extract = extract
 

@@ -1,0 +1,114 @@
+"""`lrtflite layers`: what each possible replay layer costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from lrtflite.host.cost import NetworkCost
+
+HEADERS = ("layer", "neurons", "ops", "weights", "bytes/latent", "computation %")
+NOTE = (
+    "computation: ops strictly above the layer, relative to native rehearsal (replay of images).\n"
+    "bytes/latent: float32, one uint8 byte a value for images.\n"
+    "weights: with one bias per channel, as the paper counts; the network itself has none."
+)
+PAPER_WEIGHTS = 3_247_282
+PAPER_NOTE = "The paper prints a total of 3.35 M weights; its own rows sum to 3,247,282."
+
+
+@click.command()
+@click.option("--alpha", default=1.0, show_default=True, help="Width of the network.")
+@click.option("--input-size", default=128, show_default=True, help="Side of the square frames.")
+@click.option(
+    "--classes",
+    type=click.IntRange(min=1),
+    default=50,
+    show_default=True,
+    help="Class slots of fc7.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(alpha: float, input_size: int, classes: int, as_json: bool) -> None:
+    """Compare the possible replay layers: compute, memory per pattern, weights.
+
+    For each layer: how large one stored latent is, and how much computation training above it
+    takes, relative to training the whole network.
+    """
+    from lrtflite.host.cost import network_cost
+    from lrtflite.host.mobilenet import mobilenet_v1
+
+    cost = network_cost(mobilenet_v1(alpha=alpha, input_size=input_size, classes=classes))
+    if as_json:
+        click.echo(
+            json.dumps(
+                {
+                    "alpha": alpha,
+                    "input_size": input_size,
+                    "classes": classes,
+                    "layers": [asdict(layer) for layer in cost.layers],
+                    "total": {"ops": cost.ops, "weights": cost.weights},
+                },
+                indent=2,
+            )
+        )
+        return
+    title = f"MobileNetV1, alpha {alpha:g}, {input_size}x{input_size}, {classes} classes"
+    _print_table(title, _rows(cost))
+    click.echo(NOTE)
+    if cost.weights == PAPER_WEIGHTS:
+        click.echo(PAPER_NOTE)
+
+
+def _rows(cost: NetworkCost) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for layer in cost.layers:
+        is_input, is_head = layer.name == "images", layer.name == "fc7"
+        rows.append(
+            (
+                layer.name,
+                f"{layer.neurons:,}",
+                "-" if is_input else f"{layer.ops:,}",
+                "-" if is_input else f"{layer.weights:,}",
+                "-" if is_head else f"{layer.bytes_per_latent:,}",
+                "-" if is_head else f"{layer.computation:.3f}",
+            )
+        )
+    rows.append(("total", "", f"{cost.ops:,}", f"{cost.weights:,}", "", ""))
+    return rows
+
+
+def _print_table(title: str, rows: list[tuple[str, ...]]) -> None:
+    try:
+        from rich import box
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        _print_plain(title, rows)
+        return
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    for number, header in enumerate(HEADERS):
+        table.add_column(header, justify="right" if number else "left", no_wrap=True)
+    for row in rows[:-1]:
+        table.add_row(*row)
+    table.add_section()
+    table.add_row(*rows[-1])
+    console = Console()
+    # Rather a line that the terminal wraps than a number with its last digits cut off.
+    needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
+    console.width = max(console.width, needed)
+    console.print(table)
+
+
+def _print_plain(title: str, rows: list[tuple[str, ...]]) -> None:
+    widths = [max(map(len, column)) for column in zip(HEADERS, *rows)]
+    click.echo(title)
+    for row in (HEADERS, *rows):
+        cells = [
+            cell.rjust(width) if number else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths))
+        ]
+        click.echo("  ".join(cells).rstrip())

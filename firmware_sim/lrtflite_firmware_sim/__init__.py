@@ -1,0 +1,30 @@
+"""A device that learns, simulated in a process of its own, with what it costs and how well it does.
+
+`simulate` is the one function of it; the names are imported when asked for, so that the device
+process, which lives in this package too, imports none of what it does not need.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lrtflite_firmware_sim.plan import SimulateOptions
+    from lrtflite_firmware_sim.results import Simulation, load_simulation
+    from lrtflite_firmware_sim.simulation import simulate
+
+__all__ = ["SimulateOptions", "Simulation", "load_simulation", "simulate"]
+
+_HOMES = {
+    "SimulateOptions": "plan",
+    "Simulation": "results",
+    "load_simulation": "results",
+    "simulate": "simulation",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,170 @@
+"""The device: a process that holds a learner and nothing else, and answers over a pipe.
+
+It imports numpy, lrtflite and the TFLite runtime, as a board would, so its RAM and its timings are
+those of a device. `DeviceProcess` starts it as `python -m lrtflite_firmware_sim.device`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.errors import LrtfliteError
+from lrtflite.learner import Learner
+from lrtflite.runtime import describe_runtime
+from lrtflite.session import Progress
+from lrtflite_firmware_sim.messages import (
+    Acknowledged,
+    Ask,
+    EndOfFrames,
+    Extract,
+    Failed,
+    Frame,
+    Learn,
+    Open,
+    Predict,
+    Predicted,
+    Probabilities,
+    Vitals,
+    receive,
+    send,
+)
+from lrtflite_firmware_sim.ram import peak_ram_mb
+
+
+class HungUp(Exception):
+    """The simulator is gone."""
+
+
+class Device:
+    """Answers requests until the simulator hangs up."""
+
+    def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:
+        self._requests = requests
+        self._replies = replies
+        self._learner: Learner | None = None
+        self._state: Path | None = None
+
+    def serve(self) -> None:
+        try:
+            while True:
+                request = self._receive()
+                send(self._replies, self._answer_or_fail(request))
+        except (HungUp, BrokenPipeError):
+            pass
+        finally:
+            if self._learner is not None:
+                self._learner.close()
+            # The simulator removes it too, unless it was killed.
+            if self._state is not None:
+                shutil.rmtree(self._state, ignore_errors=True)
+
+    def _answer_or_fail(self, request: Any) -> Any:
+        try:
+            return self._answer(request)
+        except LrtfliteError as error:
+            return Failed(type(error).__name__, str(error))
+        except (HungUp, BrokenPipeError):
+            raise
+        except Exception as error:
+            return Failed("", f"{type(error).__name__}: {error}", traceback.format_exc())
+
+    def _answer(self, request: Any) -> Any:
+        if isinstance(request, Open):
+            return self._open(request)
+        learner = self._learner
+        if learner is None:
+            raise TypeError("Expected Open as the first request")
+        if isinstance(request, Learn):
+            return learner.learn(
+                self._arriving(),
+                request.labels,
+                training=request.training,
+                on_progress=self._report,
+            )
+        if isinstance(request, Extract):
+            return learner.extract(request.pixels)
+        if isinstance(request, Probabilities):
+            return learner.probabilities(request.latents)
+        if isinstance(request, Predict):
+            started = time.perf_counter()
+            [top] = learner.predict(request.pixels)
+            return Predicted(1e3 * (time.perf_counter() - started), tuple(top))
+        if isinstance(request, Ask):
+            return self._vitals(learner)
+        raise TypeError(f"Expected a request, got {request!r}")
+
+    def _open(self, request: Open) -> Vitals:
+        self._state = Path(request.state)
+        self._learner = Learner.open(
+            request.bundle,
+            request.state,
+            runtime=request.runtime,
+            threads=request.threads,
+            replay_size=request.replay_size,
+            policy=request.policy,
+            seed=request.seed,
+        )
+        return self._vitals(self._learner)
+
+    def _arriving(self) -> Iterator[NDArray[np.uint8]]:
+        """The frames of a session.
+
+        INVARIANT: when this yields or ends, exactly one message waits for its reply, so that an
+        error anywhere in the session can be that reply.
+        """
+        while True:
+            send(self._replies, Acknowledged())
+            message = self._receive()
+            if isinstance(message, EndOfFrames):
+                return
+            if not isinstance(message, Frame):
+                raise TypeError(f"Expected a frame, got {message!r}")
+            yield message.pixels
+
+    def _report(self, progress: Progress) -> None:
+        # The simulator counts the frames itself: it sends them.
+        if progress.phase != "extract":
+            send(self._replies, progress)
+
+    def _vitals(self, learner: Learner) -> Vitals:
+        return Vitals(
+            runtime=learner.runtime,
+            runtime_version=describe_runtime(learner.runtime),
+            labels=learner.labels,
+            replay_patterns=len(learner.memory),
+            replay_capacity=learner.memory.capacity,
+            replay_bytes=learner.memory.nbytes,
+            policy=learner.memory.policy,
+            peak_ram_mb=peak_ram_mb(),
+            modules=frozenset(name.partition(".")[0] for name in sys.modules),
+        )
+
+    def _receive(self) -> Any:
+        try:
+            return receive(self._requests)
+        except EOFError:
+            raise HungUp from None
+
+
+def main() -> None:
+    # Ctrl-C reaches every process of the terminal; the simulator decides what it means.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # A runtime that prints to stdout must not print into the replies.
+    replies = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)
+    Device(sys.stdin.buffer, replies).serve()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,210 @@
+"""Start the device in a process of its own and talk to it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite import errors
+from lrtflite.errors import LrtfliteError, MissingExtra
+from lrtflite.manifest import Training
+from lrtflite.session import Progress, SessionReport
+from lrtflite_firmware_sim.messages import (
+    Ask,
+    EndOfFrames,
+    Extract,
+    Failed,
+    Frame,
+    Learn,
+    Open,
+    Predict,
+    Predicted,
+    Probabilities,
+    Vitals,
+    receive,
+    send,
+)
+
+_PATIENCE = 10.0  # seconds for a device that was told to end
+
+
+class DeviceProcess:
+    """A device that learns, as its simulator sees it. A context manager: leaving ends it."""
+
+    def __init__(
+        self,
+        bundle: Path,
+        *,
+        runtime: str = "auto",
+        threads: int = 1,
+        replay_size: int | None = None,
+        policy: str | None = None,
+        seed: int = 0,
+    ) -> None:
+        self._folder = Path(tempfile.mkdtemp(prefix="lrtflite-device-"))
+        self._log = self._folder / "log"
+        try:
+            with self._log.open("wb") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-m", "lrtflite_firmware_sim.device"],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env=_environment(threads),
+                )
+        except BaseException:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            raise
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._requests, self._replies = self._process.stdin, self._process.stdout
+        try:
+            self.opened: Vitals = self._ask(
+                Open(
+                    bundle=str(bundle.resolve()),
+                    state=str(self.state),
+                    runtime=runtime,
+                    threads=threads,
+                    replay_size=replay_size,
+                    policy=policy,
+                    seed=seed,
+                )
+            )
+        except BaseException:
+            self.close(kill=True)
+            raise
+
+    @property
+    def state(self) -> Path:
+        """The folder that the device commits to, on a disk, removed when the device ends."""
+        return self._folder / "state"
+
+    def learn(
+        self,
+        frames: Iterable[NDArray[np.uint8]],
+        labels: Sequence[str],
+        *,
+        training: Training,
+        on_frame: Callable[[int], None] | None = None,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> SessionReport:
+        """One session. The device extracts while `frames` is still being read."""
+        self._ask(Learn(tuple(labels), training))
+        for count, frame in enumerate(frames, start=1):
+            self._ask(Frame(frame))
+            if on_frame is not None:
+                on_frame(count)
+        reply = self._ask(EndOfFrames())
+        while isinstance(reply, Progress):
+            if on_progress is not None:
+                on_progress(reply)
+            reply = self._reply()
+        assert isinstance(reply, SessionReport)
+        return reply
+
+    def extract(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """The latents (1, ...) float32 of one frame."""
+        latents: NDArray[np.float32] = self._ask(Extract(frame))
+        return latents
+
+    def probabilities(self, latents: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(n, slots) float32 for latents (n, ...) float32."""
+        rows: NDArray[np.float32] = self._ask(Probabilities(latents))
+        return rows
+
+    def predict(self, frame: NDArray[np.uint8]) -> Predicted:
+        """The likeliest labels of one frame, and how long the device took to answer."""
+        predicted: Predicted = self._ask(Predict(frame))
+        return predicted
+
+    def vitals(self) -> Vitals:
+        vitals: Vitals = self._ask(Ask())
+        return vitals
+
+    def close(self, *, kill: bool = False) -> None:
+        """End the device and remove its state. `kill` does not wait for what it is doing."""
+        if kill:
+            self._process.kill()
+        with contextlib.suppress(OSError):
+            self._requests.close()
+        try:
+            self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        finally:
+            self._replies.close()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def __enter__(self) -> DeviceProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(kill=error is not None)
+
+    def _ask(self, request: Any) -> Any:
+        try:
+            send(self._requests, request)
+        except OSError as error:
+            raise self._obituary() from error
+        return self._reply()
+
+    def _reply(self) -> Any:
+        try:
+            reply = receive(self._replies)
+        except (EOFError, OSError) as error:
+            raise self._obituary() from error
+        if isinstance(reply, Failed):
+            raise _error(reply)
+        return reply
+
+    def _obituary(self) -> LrtfliteError:
+        """Why the device is gone, in one line."""
+        try:
+            code = self._process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            return LrtfliteError("The device process closed its pipe and hangs; run it again")
+        if code < 0:
+            how = f"was killed by {signal.Signals(-code).name}"
+            how += " (out of memory?)" if -code == signal.SIGKILL else ""
+        else:
+            how = f"ended with exit code {code}"
+        words = self._log.read_text(errors="replace").strip().splitlines()
+        said = f"; its last words: {words[-1].strip()}" if words else ""
+        return LrtfliteError(f"The device process {how}{said}")
+
+
+def _error(failed: Failed) -> LrtfliteError:
+    """The device's error as if it had been raised here."""
+    if not failed.kind:
+        bug = LrtfliteError(f"The device process failed: {' '.join(failed.message.split())}")
+        bug.__cause__ = RuntimeError(failed.trace)
+        return bug
+    kind = getattr(errors, failed.kind, LrtfliteError)
+    # MissingExtra makes its message from two parts.
+    return LrtfliteError(failed.message) if kind is MissingExtra else kind(failed.message)
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """The device sees the same packages, and as many cores as it is said to have."""
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    blas = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+    # PYTHONSAFEPATH: a numpy.py in the folder where the user stands is not numpy.
+    return {**os.environ, **blas, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}

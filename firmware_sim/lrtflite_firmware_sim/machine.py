@@ -1,0 +1,73 @@
+"""Where and with what the figures of a simulation were measured."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Machine:
+    cpu: str
+    cores: int
+    ram_gb: float | None
+    system: str
+
+    def __str__(self) -> str:
+        ram = "" if self.ram_gb is None else f", {self.ram_gb:g} GB RAM"
+        return f"{self.cpu}, {self.cores} core{'s' * (self.cores > 1)}{ram}, {self.system}"
+
+
+def this_machine() -> Machine:
+    try:
+        ram = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
+    except (ValueError, OSError):
+        ram = None
+    return Machine(
+        cpu=_cpu(),
+        cores=os.cpu_count() or 1,
+        ram_gb=ram,
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+    )
+
+
+def versions(runtime: str) -> dict[str, str]:
+    """Versions of what took part; `runtime` as `describe_runtime` says it."""
+    return {
+        "lrtflite": metadata.version("lrtflite"),
+        "runtime": runtime,
+        "numpy": metadata.version("numpy"),
+        "python": platform.python_version(),
+    }
+
+
+def filesystem_of(path: Path) -> str | None:
+    """The type of file system that holds `path`, where Linux tells."""
+    try:
+        mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return None
+    best, kind = -1, None
+    here = path.resolve()
+    for line in mounts:
+        _, point, found, *_ = line.split()
+        mount = Path(point.replace("\\040", " "))
+        if (mount == here or mount in here.parents) and len(mount.parts) >= best:
+            best, kind = len(mount.parts), found
+    return kind
+
+
+def _cpu() -> str:
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        text = ""
+    for key in ("model name", "Model", "Hardware"):
+        for line in text.splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == key and value.strip():
+                return value.strip()
+    return platform.processor() or platform.machine() or "unknown"

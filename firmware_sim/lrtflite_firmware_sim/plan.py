@@ -1,0 +1,164 @@
+"""What a simulation will do: the data set, its stream of sessions and how each one trains.
+
+Two protocols: `nic` is the paper's benchmark (new instances and classes, old and new mixed), `app`
+its Android application (20 seconds of video at 5 fps for each new class).
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+from lrtflite.data import (
+    Batch,
+    FrameSource,
+    StreamOptions,
+    describe_stream,
+    make_stream,
+    nic_stream,
+    open_source,
+)
+from lrtflite.errors import InputError
+from lrtflite.manifest import POLICIES, Manifest, Training
+from lrtflite.runtime import RUNTIMES
+
+PROTOCOLS = ("nic", "app")
+APP_FPS = 5
+APP_FRAMES = 100
+APP_EPOCHS = 8
+APP_NEW, APP_REPLAYED = 20, 100
+APP_REPLAY_SIZE = 500
+APP_POLICY = "balanced"
+
+
+@dataclass(frozen=True)
+class SimulateOptions:
+    """What `simulate` can be told; None leaves it to the protocol, and then to the bundle.
+
+    `sessions` stops after so many; `seed` decides the data set's drawing or split, the stream's
+    order and the device's own randomness. The rest is as in `StreamOptions` and `Learner.open`.
+    """
+
+    dataset: str = "synthetic"
+    protocol: str = "nic"
+    sessions: int | None = None
+    replay_size: int | None = None
+    policy: str | None = None
+    epochs: int | None = None
+    lr: float | None = None
+    threads: int = 1
+    runtime: str = "auto"
+    seed: int = 0
+    first_classes: int | None = None
+    visits: int | None = None
+    batch_frames: int | None = None
+
+    def __post_init__(self) -> None:
+        choices = (
+            ("protocol", self.protocol, PROTOCOLS),
+            ("policy", self.policy, (None, *POLICIES)),
+            ("runtime", self.runtime, ("auto", *RUNTIMES)),
+        )
+        for name, value, known in choices:
+            if value not in known:
+                listed = ", ".join(word for word in known if word is not None)
+                raise InputError(f"Expected a {name} of {listed}, got {value!r}")
+        for name, number, least in (
+            ("sessions", self.sessions, 1),
+            ("replay size", self.replay_size, 0),
+            ("threads", self.threads, 1),
+            ("seed", self.seed, 0),
+        ):
+            if number is not None and number < least:
+                raise InputError(f"Expected {name} of at least {least}, got {number}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All that is settled before the first frame. `notes` is what its reader should know."""
+
+    source: FrameSource
+    batches: tuple[Batch, ...]
+    of_batches: int  # how many the whole stream has
+    stream: dict[str, str | int | None]
+    training: Training
+    replay_size: int
+    policy: str
+    notes: tuple[str, ...]
+
+
+def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
+    """Settle everything for a bundle; whatever cannot work is an error here, before the run."""
+    app = options.protocol == "app"
+    spec = options.dataset
+    if app and spec == "synthetic":
+        spec = f"synthetic?frames={APP_FRAMES}"
+    source = open_source(spec, size=manifest.input_size, seed=options.seed)
+    check_room(source, manifest)
+    stream = _stream_options(options)
+    batches = nic_stream(source, stream) if app else make_stream(source, stream)
+    facts = {**describe_stream(source, stream), "dataset": spec}
+    if app:
+        # The app has its own stream, also where a data set's authors published another.
+        facts.update({**asdict(stream), "protocol": "app"})
+        facts["first_classes"] = len(batches[0].classes)
+    epochs = APP_EPOCHS if app and options.epochs is None else options.epochs
+    usual_size = APP_REPLAY_SIZE if app else manifest.replay_size
+    return Plan(
+        source=source,
+        batches=tuple(batches[: options.sessions]),
+        of_batches=len(batches),
+        stream=facts,
+        training=manifest.training.with_options(lr=options.lr, epochs=epochs),
+        replay_size=usual_size if options.replay_size is None else options.replay_size,
+        policy=options.policy or (APP_POLICY if app else manifest.policy),
+        notes=_app_notes(manifest, batches, stream.batch_frames) if app else (),
+    )
+
+
+def check_room(source: FrameSource, manifest: Manifest) -> None:
+    """A class finds its slot by name, and takes a free one where the bundle has no such label."""
+    free = manifest.labels.count(None)
+    foreign = sum(name not in manifest.labels for name in source.classes)
+    if foreign > free:
+        taken = manifest.slots - free
+        raise InputError(
+            f"Expected a bundle with room for the {len(source.classes)} classes of {source.name}, "
+            f"got {manifest.slots} slots, {free} of them free; "
+            f"convert one with --classes {taken + foreign}"
+        )
+
+
+def _stream_options(options: SimulateOptions) -> StreamOptions:
+    app = options.protocol == "app"
+    given = {
+        "first_classes": options.first_classes,
+        "visits": 1 if app and options.visits is None else options.visits,
+        "batch_frames": APP_FRAMES
+        if app and options.batch_frames is None
+        else options.batch_frames,
+    }
+    return StreamOptions(
+        **{name: value for name, value in given.items() if value is not None}, seed=options.seed
+    )
+
+
+def _app_notes(
+    manifest: Manifest, batches: list[Batch], batch_frames: int | None
+) -> tuple[str, ...]:
+    notes = [
+        "The first session stands for the training that the paper's app was delivered with: "
+        f"{len(batches[0].classes)} classes at once."
+    ]
+    new, replayed = manifest.new_per_batch, manifest.batch_size - manifest.new_per_batch
+    if (new, replayed) != (APP_NEW, APP_REPLAYED):
+        notes.append(
+            f"Mini-batches are {new} + {replayed} as the bundle has them, "
+            f"not the app's {APP_NEW} + {APP_REPLAYED}."
+        )
+    short = sum(len(batch) < (batch_frames or 0) for batch in batches[1:])
+    if short:
+        notes.append(
+            f"{short} of {len(batches) - 1} later sessions have fewer than {batch_frames} frames: "
+            "the data set has no more for them."
+        )
+    return tuple(notes)

@@ -1,0 +1,216 @@
+"""Pictures of a simulation, drawn by matplotlib (the extra `report`)."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lrtflite.errors import MissingExtra
+from lrtflite_firmware_sim.results import Simulation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK, FAINT, GRID = "#1f2933", "#7b8794", "#e4e7eb"
+BLUE, ORANGE, GREEN, RED = "#2563eb", "#e07a1f", "#15803d", "#c2410c"
+PALETTE = (BLUE, ORANGE, GREEN, "#9333ea", RED, "#0e7490")
+_STYLE: dict[Any, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 10.5,
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": GRID,
+    "text.color": INK,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "legend.frameon": False,
+    "svg.fonttype": "path",
+    # The same simulation gives the same file.
+    "svg.hashsalt": "lrtflite",
+}
+
+
+def check_plotting() -> None:
+    """Raise MissingExtra unless matplotlib is there."""
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("matplotlib", "report") from error
+
+
+def learning_curve(results: Simulation | Sequence[Simulation], path: str | Path) -> None:
+    """Draw accuracy over sessions to a file (PNG, SVG or PDF, by its ending).
+
+    Of one simulation, the whole test set, the classes seen and the first classes; of several, the
+    whole test set of each.
+    """
+    several = [results] if isinstance(results, Simulation) else list(results)
+    with _canvas(9.0, 4.4) as figure:
+        axes = figure.subplots()
+        first = several[0]
+        title = f"{first.dataset}: {first.sessions} sessions, one small batch of frames each"
+        if len(several) == 1:
+            draw_learning_curve(axes, first)
+        else:
+            draw_comparison(axes, several)
+            title = f"{first.dataset}: accuracy on the whole test set"
+        figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
+        figure.savefig(path, dpi=160)
+
+
+def learning_curve_svg(result: Simulation) -> str:
+    with _canvas(9.6, 4.3) as figure:
+        draw_learning_curve(figure.subplots(), result)
+        return _svg(figure, "curve")
+
+
+def classes_svg(result: Simulation) -> str:
+    """A bar per class, in the order in which they were learned."""
+    taught = sorted(
+        (found for found in result.per_class if found.first_session is not None),
+        key=lambda found: (found.first_session or 0, found.name),
+    )
+    with _canvas(9.6, 3.4) as figure:
+        axes = figure.subplots()
+        spots = range(len(taught))
+        best = [100 * found.best_accuracy for found in taught]
+        final = [100 * found.final_accuracy for found in taught]
+        axes.bar(spots, best, color="#dbe4f0", label="best ever")
+        axes.bar(spots, final, color=BLUE, width=0.55, label="at the end")
+        axes.set_xticks(list(spots), [c.name for c in taught], rotation=90, fontsize=8.5)
+        axes.tick_params(axis="x", length=0)
+        axes.grid(axis="x", visible=False)
+        axes.set_xlim(-0.8, len(taught) - 0.2)
+        axes.set_ylim(0, 104)
+        axes.set_ylabel("accuracy of the class, %")
+        _legend_on_top(axes, 2)
+        return _svg(figure, "classes")
+
+
+def latency_svg(result: Simulation, phases: Sequence[str]) -> str:
+    """Median and 95th percentile of each phase, on a logarithmic axis."""
+    shown = [phase for phase in phases if phase in result.latency_ms][::-1]
+    with _canvas(9.6, 0.42 * len(shown) + 0.9) as figure:
+        axes = figure.subplots()
+        for row, phase in enumerate(shown):
+            spread = result.latency_ms[phase]
+            axes.plot([spread.p50, spread.p95], [row, row], color="#b6c9f3", linewidth=6)
+            axes.plot([spread.p50], [row], "o", color=BLUE, markersize=8)
+            axes.annotate(
+                f"{spread.p50:.3g} ms",
+                (max(spread.p95, spread.p50), row),
+                xytext=(9, 0),
+                textcoords="offset points",
+                va="center",
+                fontsize=9.5,
+            )
+        axes.set_xscale("log")
+        low, high = axes.get_xlim()
+        axes.set_xlim(low, high * (high / low) ** 0.12)
+        axes.set_yticks(range(len(shown)), shown)
+        axes.set_ylim(-0.6, len(shown) - 0.4)
+        axes.tick_params(axis="y", length=0, labelcolor=INK)
+        axes.grid(axis="y", visible=False)
+        axes.set_xlabel("milliseconds: dot = median, bar up to the 95th percentile")
+        axes.xaxis.set_major_formatter("{x:g}")
+        return _svg(figure, "latency")
+
+
+def draw_learning_curve(axes: Axes, result: Simulation) -> None:
+    """Three curves over the sessions, and a tick where a new class arrives."""
+    sessions = [point.session for point in result.accuracy]
+    many = len(sessions) > 40
+    for name, color, values in (
+        ("classes seen so far", GREEN, [p.accuracy_seen for p in result.accuracy]),
+        ("first classes", ORANGE, [p.accuracy_first for p in result.accuracy]),
+        ("whole test set", BLUE, [p.accuracy for p in result.accuracy]),
+    ):
+        whole = color == BLUE
+        axes.plot(
+            sessions,
+            [100 * value for value in values],
+            color=color,
+            linewidth=2.6 if whole else 1.5,
+            marker=None if many else "o",
+            markersize=5 if whole else 3.5,
+            label=f"{name}: {values[-1]:.1%}",
+        )
+    arrivals = [point.session for point in result.accuracy[1:] if point.new_classes]
+    if arrivals:
+        axes.plot(
+            arrivals,
+            [1.5] * len(arrivals),
+            "|",
+            color=INK,
+            markersize=9,
+            markeredgewidth=1.3,
+            label="a new class arrives",
+        )
+    _curve_axes(axes, sessions, columns=4)
+
+
+def draw_comparison(axes: Axes, results: Sequence[Simulation]) -> None:
+    for number, result in enumerate(results):
+        axes.plot(
+            [point.session for point in result.accuracy],
+            [100 * point.accuracy for point in result.accuracy],
+            color=PALETTE[number % len(PALETTE)],
+            linewidth=2,
+            label=f"{result.bundle.replay_layer}, {result.replay_size} latents, "
+            f"seed {result.seed}: {result.final_accuracy:.1%}",
+        )
+    everywhere = [point.session for result in results for point in result.accuracy]
+    _curve_axes(axes, everywhere, columns=2)
+
+
+def _curve_axes(axes: Axes, sessions: Sequence[int], *, columns: int) -> None:
+    from matplotlib.ticker import MaxNLocator
+
+    axes.set_ylim(0, 102)
+    axes.set_xlim(min(sessions) - 0.5, max(sessions) + 0.5)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.set_xlabel("learning session")
+    axes.set_ylabel("accuracy on the test set, %")
+    _legend_on_top(axes, columns)
+
+
+def _legend_on_top(axes: Axes, columns: int) -> None:
+    """Above the axes, where it covers no curve."""
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(-0.01, 1.0),
+        ncols=columns,
+        borderaxespad=0.2,
+        columnspacing=1.3,
+        handlelength=1.5,
+        fontsize=9.3,
+    )
+
+
+@contextmanager
+def _canvas(width: float, height: float) -> Iterator[Figure]:
+    check_plotting()
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
+
+    # Figure and not pyplot: no window, no global list of figures that must be closed.
+    with mpl.rc_context(_STYLE):
+        yield Figure(figsize=(width, height), layout="constrained")
+
+
+def _svg(figure: Figure, name: str) -> str:
+    """The figure as an SVG element; `name` sets its ids apart from those of other figures."""
+    file = io.StringIO()
+    figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
+    text = file.getvalue()
+    ids = re.compile(r'(\bid="|href="#|url\(#)')
+    return ids.sub(rf"\g<1>{name}-", text[text.index("<svg") :])

@@ -1,0 +1,195 @@
+"""A simulation as one HTML file that needs nothing else: pictures, styles and figures inside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from lrtflite_firmware_sim import plot
+from lrtflite_firmware_sim.results import Simulation
+from lrtflite_firmware_sim.summary import PHASES, memory_text, sessions_text, threads_text
+
+_CSS = """
+:root { color-scheme: light; --ink: #1f2933; --faint: #66727f; --line: #e4e7eb; --blue: #2563eb; }
+* { box-sizing: border-box; }
+body { margin: 0; background: #f5f7fa; color: var(--ink);
+  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
+main { max-width: 1020px; margin: 0 auto; padding: 36px 20px 60px; }
+h1 { font-size: 27px; line-height: 1.2; margin: 0 0 6px; letter-spacing: -0.01em; }
+h2 { font-size: 18px; margin: 0 0 4px; }
+.lead, .hint { color: var(--faint); margin: 0 0 14px; }
+.hint { font-size: 14px; }
+section { background: #fff; border: 1px solid var(--line); border-radius: 10px;
+  padding: 20px 24px; margin-top: 18px; }
+.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px;
+  margin-top: 22px; }
+.tile { background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px; }
+.tile b { display: block; font-size: 25px; line-height: 1.2; letter-spacing: -0.02em;
+  font-variant-numeric: tabular-nums; }
+.tile.main b { color: var(--blue); }
+.tile span { font-size: 13px; color: var(--faint); line-height: 1.35; display: block; }
+svg { width: 100%; height: auto; display: block; }
+table { border-collapse: collapse; width: 100%; font-size: 14.5px; }
+th, td { text-align: left; padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line);
+  vertical-align: top; }
+tr:last-child td { border-bottom: 0; }
+th { font-weight: 600; color: var(--faint); font-size: 13px; }
+.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(330px, 1fr));
+  gap: 6px 40px; }
+.columns td:first-child { color: var(--faint); white-space: nowrap; }
+.columns td { overflow-wrap: anywhere; }
+.scroll { overflow-x: auto; }
+ul { margin: 6px 0 0; padding-left: 20px; }
+@media print { body { background: #fff; } section, .tile { break-inside: avoid; } }
+"""
+
+
+def html_report(result: Simulation) -> str:
+    """The whole page. Needs matplotlib."""
+    last = result.accuracy[-1]
+    title = f"{last.accuracy:.1%} after {sessions_text(result)}"
+    body = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="lead">{escape(_lead(result))}</p>',
+        _tiles(result),
+        _section(
+            "Learning curve",
+            "Accuracy on held-out frames after each session. The whole test set counts classes "
+            "that have not come yet as wrong, so its curve starts low by nature.",
+            plot.learning_curve_svg(result),
+        ),
+        _section(
+            "Class by class",
+            "In the order in which they were learned; what is pale above a bar was forgotten.",
+            plot.classes_svg(result),
+        ),
+        _section(
+            "Latency",
+            f"Measured in the device process, {result.versions['runtime']}, "
+            f"{threads_text(result)}. Other programs on the machine count in.",
+            plot.latency_svg(result, tuple(PHASES)) + _latency_table(result),
+        ),
+        _section("Memory", "MB are 10^6 bytes.", _facts([_memory(result)])),
+        _section("Options", "All that decides this run.", _facts(_options(result))),
+        _section("Machine and versions", "", _facts(_machine(result))),
+    ]
+    if result.notes:
+        items = "".join(f"<li>{escape(note)}</li>" for note in result.notes)
+        body.append(_section("Notes", "", f"<ul>{items}</ul>"))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>lrtflite simulate: {escape(title)}</title><style>{_CSS}</style></head>\n"
+        f"<body><main>{''.join(body)}</main></body></html>\n"
+    )
+
+
+def _lead(result: Simulation) -> str:
+    bundle = "the demo bundle" if result.bundle.demo else f"the bundle {result.bundle.path}"
+    classes = f"{result.accuracy[-1].classes_seen} of {len(result.per_class)} classes"
+    return (
+        f"A simulated device with {bundle} learned {classes} of {result.dataset} "
+        f"at {result.bundle.replay_layer}, session by session, without seeing old frames again."
+    )
+
+
+def _tiles(result: Simulation) -> str:
+    last = result.accuracy[-1]
+    tiles = (
+        (f"{last.accuracy:.1%}", "final accuracy, whole test set"),
+        (f"{last.accuracy_seen:.1%}", f"on the {last.classes_seen} classes seen"),
+        (f"{result.forgetting:.1%}", "forgetting: mean fall of a class from its best"),
+        (f"{result.session_ms_p50:.0f} ms", "a session, last latent ready to state saved (median)"),
+        (f"{result.peak_ram_mb:.0f} MB", "peak RAM of the device process"),
+        (f"{result.replay_bytes / 1e6:.1f} MB", f"replay memory, {result.replay_patterns} latents"),
+    )
+    cells = "".join(
+        f'<div class="tile{" main" * (number == 0)}"><b>{escape(value)}</b>'
+        f"<span>{escape(name)}</span></div>"
+        for number, (value, name) in enumerate(tiles)
+    )
+    return f'<div class="tiles">{cells}</div>'
+
+
+def _latency_table(result: Simulation) -> str:
+    rows = [
+        (phase, said, result.latency_ms[phase])
+        for phase, said in PHASES.items()
+        if phase in result.latency_ms
+    ]
+    rows.append(("session", "last latent ready to state committed", result.session_ms))
+    head = '<tr><th>phase</th><th></th><th class="number">p50 ms</th>'
+    head += '<th class="number">p95 ms</th><th class="number">n</th></tr>'
+    cells = "".join(
+        f"<tr><td>{phase}</td><td>{said}</td>"
+        f'<td class="number">{spread.p50:.2f}</td><td class="number">{spread.p95:.2f}</td>'
+        f'<td class="number">{spread.n:,}</td></tr>'
+        for phase, said, spread in rows
+    )
+    return f'<div class="scroll"><table>{head}{cells}</table></div>'
+
+
+Facts = Sequence[tuple[str, object]]
+
+
+def _memory(result: Simulation) -> Facts:
+    bundle = result.bundle
+    return (
+        ("peak RAM of the device", f"{result.peak_ram_mb:.1f} MB"),
+        ("replay memory", f"{result.replay_bytes / 1e6:.2f} MB: {memory_text(result)}"),
+        ("one latent", " x ".join(map(str, bundle.latent_shape)) + " float32"),
+        ("features.tflite", f"{bundle.features_bytes / 1e6:.2f} MB"),
+        ("head.tflite", f"{bundle.head_bytes / 1e6:.2f} MB"),
+    )
+
+
+def _options(result: Simulation) -> Iterable[Facts]:
+    bundle, training = result.bundle, result.training
+    yield (
+        ("bundle", bundle.path),
+        ("backbone", bundle.backbone),
+        ("replay layer", bundle.replay_layer),
+        ("input", f"{bundle.input_size} x {bundle.input_size} RGB"),
+        ("class slots", bundle.slots),
+        ("mini-batch", f"{bundle.new_per_batch} new + {bundle.batch_size - bundle.new_per_batch}"),
+        ("epochs", training.epochs),
+        ("learning rate", training.lr),
+        ("momentum", training.momentum),
+        ("weight decay", training.weight_decay),
+    )
+    stream = [(name.replace("_", " "), value) for name, value in result.stream.items()]
+    yield (
+        *((name, "all" if value is None else value) for name, value in stream if name != "seed"),
+        ("seed", result.seed),
+        ("sessions", sessions_text(result)),
+        ("test frames", f"{result.test_frames:,}"),
+        ("replay size", result.replay_size),
+        ("policy", result.policy),
+        ("threads", result.threads),
+    )
+
+
+def _machine(result: Simulation) -> Iterable[Facts]:
+    machine = result.machine
+    yield (
+        ("processor", f"{machine.cpu}, {machine.cores} cores"),
+        ("RAM", "unknown" if machine.ram_gb is None else f"{machine.ram_gb:g} GB"),
+        ("system", machine.system),
+    )
+    yield tuple(result.versions.items())
+
+
+def _facts(columns: Iterable[Facts]) -> str:
+    tables = "".join(
+        "<table>"
+        + "".join(f"<tr><td>{escape(k)}</td><td>{escape(str(v))}</td></tr>" for k, v in facts)
+        + "</table>"
+        for facts in columns
+    )
+    return f'<div class="columns">{tables}</div>'
+
+
+def _section(title: str, hint: str, content: str) -> str:
+    said = f'<p class="hint">{escape(hint)}</p>' if hint else ""
+    return f"<section><h2>{escape(title)}</h2>{said}{content}</section>"

@@ -1,0 +1,79 @@
+"""A simulation's figures as a few lines of text."""
+
+from __future__ import annotations
+
+from lrtflite_firmware_sim.results import Simulation, Spread
+
+# What is measured, in the order of a session, and what one occurrence of it is.
+PHASES = {
+    "extract": "per frame, while the camera records",
+    "begin": "per session",
+    "prepare": "per step: gather a mini-batch",
+    "train": "per step",
+    "consolidate": "per session",
+    "memory": "per session: update the replay memory",
+    "checkpoint": "per session: save the state, flushed to the disk",
+    "infer": "per frame, extraction included",
+}
+
+
+def summary(result: Simulation) -> str:
+    """Some twenty lines for a terminal, 80 columns wide."""
+    last = result.accuracy[-1]
+    bundle = result.bundle
+    name = "demo bundle" if bundle.demo else bundle.path
+    parts = [
+        f"{name}: {bundle.backbone}, replay layer {bundle.replay_layer}",
+        f"{result.dataset}, protocol {result.protocol}: {sessions_text(result)}, "
+        f"{last.classes_seen} of {len(result.per_class)} classes, seed {result.seed}",
+        "",
+        _row("accuracy, whole test set", f"{last.accuracy:7.1%}", held_out_text(result)),
+        _row("  classes seen so far", f"{last.accuracy_seen:7.1%}", ""),
+        _row("  newest class", f"{last.accuracy_new:7.1%}", ""),
+        _row("  first classes", f"{last.accuracy_first:7.1%}", ""),
+        _row("forgetting", f"{result.forgetting:7.1%}", "mean fall of a class from its best"),
+        "",
+        f"{'latency, ms':<26}{'p50':>9}{'p95':>9}{'n':>7}",
+    ]
+    parts += [
+        f"  {phase:<24}{_spread(result.latency_ms[phase])}"
+        for phase in PHASES
+        if phase in result.latency_ms
+    ]
+    parts += [
+        f"  {'session':<24}{_spread(result.session_ms)}",
+        "  session: from the last latent ready to the state committed on the disk",
+        "",
+        _row("peak RAM of the device", f"{result.peak_ram_mb:6.1f} MB", "its whole process"),
+        _row("replay memory", f"{result.replay_bytes / 1e6:6.2f} MB", memory_text(result)),
+        "",
+        f"{result.versions['runtime']}, {threads_text(result)}, on {result.machine}",
+    ]
+    parts += [f"note: {note}" for note in result.notes]
+    return "\n".join(line.rstrip() for line in parts)
+
+
+def sessions_text(result: Simulation) -> str:
+    if result.sessions < result.sessions_in_stream:
+        return f"{result.sessions} of {result.sessions_in_stream} sessions"
+    return f"{result.sessions} session{'s' * (result.sessions > 1)}"
+
+
+def held_out_text(result: Simulation) -> str:
+    return f"{result.test_frames:,} frames, {len(result.per_class)} classes"
+
+
+def threads_text(result: Simulation) -> str:
+    return f"{result.threads} thread{'s' * (result.threads > 1)}"
+
+
+def memory_text(result: Simulation) -> str:
+    return f"{result.replay_patterns} of {result.replay_size} latents, {result.policy}"
+
+
+def _row(name: str, value: str, remark: str) -> str:
+    return f"{name:<26}{value:>9}  {remark}"
+
+
+def _spread(spread: Spread) -> str:
+    return f"{spread.p50:>9.2f}{spread.p95:>9.2f}{spread.n:>7}"

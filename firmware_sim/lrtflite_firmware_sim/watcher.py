@@ -1,0 +1,136 @@
+"""Show how a simulation goes, on stderr: a live display on a terminal, else a line per session."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TextIO
+
+from lrtflite.errors import MissingExtra
+from lrtflite_firmware_sim.results import SessionResult
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+class Watcher:
+    """Told of everything that happens in a simulation; this one keeps it to itself."""
+
+    @contextmanager
+    def running(self, sessions: int) -> Iterator[None]:
+        """Around all that takes time."""
+        yield
+
+    def note(self, text: str) -> None:
+        """Something that the reader of the figures should know."""
+
+    def testing(self, done: int, total: int) -> None:
+        """The device extracts the test set."""
+
+    def learning(self, classes: Sequence[str]) -> None:
+        """A session begins."""
+
+    def step(self, phase: str, done: int, total: int | None) -> None:
+        """Where the session stands."""
+
+    def learned(self, result: SessionResult) -> None:
+        """The session is committed and judged."""
+
+
+class LineWatcher(Watcher):
+    """Plain lines, for logs and pipes."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._sessions = 0
+
+    @contextmanager
+    def running(self, sessions: int) -> Iterator[None]:
+        self._sessions = sessions
+        yield
+
+    def note(self, text: str) -> None:
+        self._say(f"note: {text}")
+
+    def testing(self, done: int, total: int) -> None:
+        if done == 1:
+            self._say(f"extracting {total} test frames")
+
+    def learned(self, result: SessionResult) -> None:
+        self._say(
+            f"session {result.session}/{self._sessions}: {_name(result.classes)}"
+            f"{' (new)' if result.new_classes else ''}, {result.frames} frames, "
+            f"accuracy {result.accuracy:.3f}, seen {result.accuracy_seen:.3f} "
+            f"({result.classes_seen} classes), {result.session_ms:.0f} ms"
+        )
+
+    def _say(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+
+class LiveWatcher(Watcher):
+    """Bars on a terminal."""
+
+    def __init__(self, stream: TextIO) -> None:
+        try:
+            from rich.console import Console
+        except ImportError as error:
+            raise MissingExtra("rich", "device") from error
+        self._console = Console(file=stream)
+        self._progress: Progress | None = None
+        self._test: TaskID | None = None
+        self._now: TaskID | None = None
+        self._all: TaskID | None = None
+        self._doing = ""
+
+    @contextmanager
+    def running(self, sessions: int) -> Iterator[None]:
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+        from rich.progress import TimeRemainingColumn as Remaining
+
+        columns = (
+            TextColumn("{task.description:<9}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            Remaining(),
+            TextColumn("{task.fields[said]}", markup=False),
+        )
+        with Progress(*columns, console=self._console, transient=True) as self._progress:
+            self._test = self._progress.add_task("test set", total=None, said="")
+            self._all = self._progress.add_task("sessions", total=sessions, said="", start=False)
+            self._now = self._progress.add_task("this one", total=None, said="", visible=False)
+            yield
+
+    def note(self, text: str) -> None:
+        self._console.print(f"note: {text}", markup=False, highlight=False, style="dim")
+
+    def testing(self, done: int, total: int) -> None:
+        if self._progress is not None and self._test is not None:
+            self._progress.update(self._test, completed=done, total=total)
+
+    def learning(self, classes: Sequence[str]) -> None:
+        self._doing = _name(classes)
+        if self._progress is not None and self._all is not None:
+            self._progress.start_task(self._all)
+
+    def step(self, phase: str, done: int, total: int | None) -> None:
+        if self._progress is not None and self._now is not None:
+            said = f"{phase} {self._doing}"
+            self._progress.update(self._now, completed=done, total=total, said=said, visible=True)
+
+    def learned(self, result: SessionResult) -> None:
+        if self._progress is not None and self._all is not None:
+            said = f"accuracy {result.accuracy:.1%}, {result.accuracy_seen:.1%} of "
+            said += f"{result.classes_seen} classes seen"
+            self._progress.update(self._all, completed=result.session, said=said)
+
+
+def watch(stream: TextIO | None = None) -> Watcher:
+    """The watcher that suits a stream, stderr by default."""
+    stream = stream or sys.stderr
+    return LiveWatcher(stream) if stream.isatty() else LineWatcher(stream)
+
+
+def _name(classes: Sequence[str]) -> str:
+    return classes[0] if len(classes) == 1 else f"{len(classes)} classes"

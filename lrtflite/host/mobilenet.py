@@ -1,0 +1,177 @@
+"""MobileNetV1 with Batch Renorm: the paper's network, under the paper's layer names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Callable
+
+import tensorflow as tf
+import tf_keras as keras
+
+from lrtflite.errors import ModelError
+from lrtflite.host.batch_renorm import BatchRenorm
+
+# The paper's Table "model_arch": block, filters of its pointwise convolution at alpha 1.0, stride
+# of its depthwise one. Before them comes conv1 (3x3, 32 filters, stride 2), after them pool6, fc7.
+CONV1_FILTERS = 32
+BLOCKS = (
+    ("conv2_1", 64, 1),
+    ("conv2_2", 128, 2),
+    ("conv3_1", 128, 1),
+    ("conv3_2", 256, 2),
+    ("conv4_1", 256, 1),
+    ("conv4_2", 512, 2),
+    ("conv5_1", 512, 1),
+    ("conv5_2", 512, 1),
+    ("conv5_3", 512, 1),
+    ("conv5_4", 512, 1),
+    ("conv5_5", 512, 1),
+    ("conv5_6", 1024, 2),
+    ("conv6", 1024, 1),
+)
+
+# Paper's name -> name of the same convolution in keras.applications, in network order.
+KERAS_NAMES: dict[str, str] = {"conv1": "conv1"}
+for _number, (_block, _, _) in enumerate(BLOCKS, start=1):
+    KERAS_NAMES[f"{_block}/dw"] = f"conv_dw_{_number}"
+    KERAS_NAMES[f"{_block}/sep"] = f"conv_pw_{_number}"
+PAPER_NAMES: dict[str, str] = {keras_name: paper for paper, keras_name in KERAS_NAMES.items()}
+
+# Where latents can be taken, from native rehearsal to the last layer before the classifier.
+REPLAY_LAYERS: tuple[str, ...] = ("images", *KERAS_NAMES, "pool6")
+
+ACTIVATIONS = ("relu6", "relu")
+SMALLEST_INPUT = 32
+
+
+def conv_name(layer: str) -> str:
+    """The convolution below the output called `layer`: "conv5_4/dw" -> "conv5_4/dw/conv"."""
+    return f"{layer}/conv"
+
+
+def norm_name(layer: str) -> str:
+    """The BatchRenorm below the output called `layer`: "conv5_4/dw" -> "conv5_4/dw/brn"."""
+    return f"{layer}/brn"
+
+
+def scale_frames(frames: Any) -> tf.Tensor:
+    """What the network expects of a frame: `(N, H, W, 3)` RGB from 0 to 255 -> -1 to 1 float32."""
+    return tf.cast(frames, tf.float32) / 127.5 - 1.0
+
+
+def mobilenet_v1(
+    *,
+    alpha: float = 1.0,
+    input_size: int = 128,
+    classes: int = 50,
+    activation: str = "relu6",
+) -> keras.Model:
+    """MobileNetV1: scaled frames in (see `scale_frames`), logits out.
+
+    The layer whose output is replay layer X is called X: `conv1`, `conv2_1/dw`, `conv2_1/sep`,
+    ..., `conv6/sep`, `pool6`; the input is `images`, the classifier `fc7`. Each convolution unit X
+    is `X/conv` (bias-free), `X/brn` (BatchRenorm) and the activation X.
+
+    Args:
+        alpha: width; every number of filters is `int(filters * alpha)`, as in keras.applications.
+        input_size: side of the square input, at least 32.
+        classes: slots of `fc7`; 0 leaves `fc7` out, and the model ends at `pool6`.
+        activation: "relu6" (keras.applications' weights) or "relu" (the paper's own network).
+
+    Shapes: `(N, input_size, input_size, 3) float32` to `(N, classes) float32` logits.
+    """
+    if not int(CONV1_FILTERS * alpha) >= 1:
+        raise ModelError(f"Expected an alpha of at least {1 / CONV1_FILTERS}, got {alpha}")
+    if input_size < SMALLEST_INPUT:
+        raise ModelError(f"Expected an input size of at least {SMALLEST_INPUT}, got {input_size}")
+    if classes < 0:
+        raise ModelError(f"Expected 0 classes (no fc7) or more, got {classes}")
+    if activation not in ACTIVATIONS:
+        raise ModelError(f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}")
+
+    def unit(name: str, x: Any, convolution: Callable[..., keras.layers.Layer]) -> Any:
+        x = convolution(name=conv_name(name), use_bias=False)(x)
+        x = BatchRenorm(name=norm_name(name))(x)
+        return keras.layers.ReLU(6.0 if activation == "relu6" else None, name=name)(x)
+
+    def conv3x3(**options: Any) -> keras.layers.Layer:
+        filters = int(CONV1_FILTERS * alpha)
+        return keras.layers.Conv2D(filters, 3, strides=2, padding="same", **options)
+
+    images = keras.Input((input_size, input_size, 3), name="images")
+    x = unit("conv1", images, conv3x3)
+    for block, filters, stride in BLOCKS:
+        x, padding = _pad(x, stride, name=f"{block}/dw/pad")
+
+        def depthwise(_stride: int = stride, _padding: str = padding, **options: Any) -> Any:
+            return keras.layers.DepthwiseConv2D(3, strides=_stride, padding=_padding, **options)
+
+        def pointwise(_filters: int = int(filters * alpha), **options: Any) -> Any:
+            return keras.layers.Conv2D(_filters, 1, **options)
+
+        x = unit(f"{block}/dw", x, depthwise)
+        x = unit(f"{block}/sep", x, pointwise)
+    x = keras.layers.GlobalAveragePooling2D(name="pool6")(x)
+    if classes:
+        x = ClassSlots(classes, name="fc7")(x)
+    return keras.Model(images, x, name="mobilenet_v1")
+
+
+def _pad(x: Any, stride: int, *, name: str) -> tuple[Any, str]:
+    """keras.applications pads bottom and right before stride 2: on even sizes that is SAME."""
+    if stride == 1 or x.shape[1] % 2 == 0:
+        return x, "same"
+    return keras.layers.ZeroPadding2D(((0, 1), (0, 1)), name=name)(x), "valid"
+
+
+@keras.utils.register_keras_serializable(package="lrtflite")
+class ClassSlots(keras.layers.Layer):
+    """The last layer, `fc7`: one bias-free column of weights per class slot, giving logits.
+
+    Its config carries the names of the classes learned so far and how many patterns of each were
+    seen (CWR*'s `past`), so a saved model knows both. Slot i has `labels[i]` and `counts[i]`;
+    slots beyond them are free.
+
+    Shapes: `(N, F) float32` to `(N, classes) float32`; `kernel` is `(F, classes)`.
+    """
+
+    def __init__(
+        self,
+        classes: int,
+        *,
+        labels: Sequence[str] = (),
+        counts: Sequence[int] = (),
+        **base: Any,
+    ) -> None:
+        super().__init__(**base)
+        self.classes = classes
+        self.labels: tuple[str, ...] = ()
+        self.counts: tuple[int, ...] = ()
+        self.set_labels(labels, counts)
+
+    def set_labels(self, labels: Sequence[str], counts: Sequence[int]) -> None:
+        """Name the first slots and say how many patterns of each class they have learned."""
+        if len(labels) > self.classes:
+            raise ModelError(f"Expected at most {self.classes} labels, got {len(labels)}")
+        if len(set(labels)) != len(labels):
+            raise ModelError(f"Expected labels that differ, got {list(labels)}")
+        if len(counts) != len(labels):
+            raise ModelError(f"Expected {len(labels)} counts, one a label, got {len(counts)}")
+        self.labels = tuple(str(label) for label in labels)
+        self.counts = tuple(int(count) for count in counts)
+
+    def build(self, input_shape: Any) -> None:
+        features = tf.TensorShape(input_shape)[-1]
+        self.kernel = self.add_weight("kernel", (features, self.classes))
+        super().build(input_shape)
+
+    def call(self, inputs: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(inputs, self.kernel)
+
+    def get_config(self) -> dict[str, Any]:
+        return {
+            **super().get_config(),
+            "classes": self.classes,
+            "labels": list(self.labels),
+            "counts": list(self.counts),
+        }

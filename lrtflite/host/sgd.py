@@ -1,0 +1,72 @@
+"""One step of host training: SGD with momentum, decay on kernels only."""
+
+from __future__ import annotations
+
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+from numpy.typing import NDArray
+
+from lrtflite.host.mobilenet import scale_frames
+
+
+class SgdTrainer:
+    """Trains a classifier that gives logits.
+
+    v <- momentum * v - lr * (gradient + weight_decay * w), w <- w + v. The decay is part of the
+    gradient, as in Caffe, and spares gamma and beta. `velocities` follow the order of
+    `model.trainable_weights`.
+    """
+
+    def __init__(self, model: keras.Model, *, momentum: float, weight_decay: float) -> None:
+        self.model = model
+        self._momentum = momentum
+        self._decays = [
+            weight_decay if weight.name.endswith("kernel:0") else 0.0
+            for weight in model.trainable_weights
+        ]
+        self.velocities = [
+            tf.Variable(tf.zeros_like(weight), trainable=False)
+            for weight in model.trainable_weights
+        ]
+        frames = tf.TensorSpec((None, *model.input_shape[1:]), tf.uint8)
+        labels = tf.TensorSpec((None,), tf.int64)
+        rate = tf.TensorSpec((), tf.float32)
+        self._step = tf.function(self._train, input_signature=[frames, labels, rate])
+        self._predict = tf.function(self._infer, input_signature=[frames])
+
+    def step(
+        self, frames: NDArray[np.uint8], labels: NDArray[np.int64], *, lr: float
+    ) -> tuple[float, int]:
+        """One step on `(B, S, S, 3)` frames and `(B,)` slots: mean loss before it, hits."""
+        loss, hits = self._step(frames, labels, np.float32(lr))
+        return float(loss), int(hits)
+
+    def accuracy(
+        self, frames: NDArray[np.uint8], labels: NDArray[np.int64], *, batch_size: int
+    ) -> float:
+        """The share of `(N, S, S, 3)` frames whose top slot is their label; NaN for no frame."""
+        hits = 0
+        for start in range(0, len(frames), batch_size):
+            logits = self._predict(frames[start : start + batch_size]).numpy()
+            hits += int((logits.argmax(axis=1) == labels[start : start + batch_size]).sum())
+        return hits / len(frames) if len(frames) else float("nan")
+
+    def _train(
+        self, frames: tf.Tensor, labels: tf.Tensor, lr: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
+        weights = self.model.trainable_weights
+        with tf.GradientTape() as tape:
+            logits = self.model(scale_frames(frames), training=True)
+            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+            loss = tf.reduce_mean(losses)
+        gradients = tape.gradient(loss, weights)
+        for weight, gradient, velocity, decay in zip(
+            weights, gradients, self.velocities, self._decays
+        ):
+            velocity.assign(self._momentum * velocity - lr * (gradient + decay * weight))
+            weight.assign_add(velocity)
+        return loss, tf.reduce_sum(tf.cast(tf.argmax(logits, axis=1) == labels, tf.int64))
+
+    def _infer(self, frames: tf.Tensor) -> tf.Tensor:
+        return self.model(scale_frames(frames), training=False)

@@ -1,0 +1,160 @@
+"""The frames of a host training, in memory: to train on, to validate, held out."""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.data import Clip, FrameSource, Part, StreamOptions, make_stream
+from lrtflite.errors import DataError
+from lrtflite.host.train_options import TrainOptions
+
+# Of the training frames of each class, when early stopping needs to see how learning goes.
+VALIDATION_SHARE = 0.1
+
+
+@dataclass(frozen=True)
+class Frames:
+    """`images` (N, S, S, 3) uint8 RGB and `slots` (N,) int64, the class slot of each."""
+
+    images: NDArray[np.uint8]
+    slots: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.slots)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which frames a training uses; slot i stands for `labels[i]`, class `classes[i]`.
+
+    INVARIANT: the validation frames come from training clips, the held-out ones from test clips,
+    and no frame is in two of the three. Held-out frames never choose anything.
+    """
+
+    labels: tuple[str, ...]
+    classes: tuple[int, ...]
+    train: list[Part]
+    validation: list[Part]
+    held_out: list[Part]
+
+
+@dataclass(frozen=True)
+class TrainData:
+    """The frames of a `Selection`."""
+
+    train: Frames
+    validation: Frames
+    held_out: Frames
+
+    def digest(self) -> str:
+        """A short fingerprint of every frame and slot."""
+        checksum = 0
+        for frames in (self.train, self.validation, self.held_out):
+            checksum = zlib.crc32(frames.images.data, zlib.crc32(frames.slots.data, checksum))
+        return f"{checksum:08x}"
+
+
+def select(source: FrameSource, options: TrainOptions) -> Selection:
+    """Choose what `options` ask for, without reading a frame."""
+    train = _chosen_parts(source, options)
+    validation: list[Part] = []
+    classes = tuple(sorted({clip.label for clip, _ in train}))
+    if options.patience is not None:
+        train, validation = split_parts(train, VALIDATION_SHARE)
+        if not validation:
+            raise DataError(
+                f"Expected several frames a class in {source.name} for early stopping, "
+                "got one; train without --patience"
+            )
+    if _count(train) < 2:
+        raise DataError(
+            f"Expected at least 2 training frames in {source.name}, got {_count(train)}"
+        )
+    return Selection(
+        labels=tuple(source.classes[label] for label in classes),
+        classes=classes,
+        train=train,
+        validation=validation,
+        held_out=[
+            (clip, _spread(clip, options.held_out_frames))
+            for clip in source.test_clips()
+            if clip.label in classes
+        ],
+    )
+
+
+def read_frames(
+    selection: Selection, *, size: int, on_frame: Callable[[int, int], None]
+) -> TrainData:
+    """Read the selected frames, `size` a side; `on_frame(done, total)` after each."""
+    sets = (selection.train, selection.validation, selection.held_out)
+    total = sum(_count(parts) for parts in sets)
+    slot_of = {label: slot for slot, label in enumerate(selection.classes)}
+    done = 0
+
+    def read(parts: list[Part]) -> Frames:
+        nonlocal done
+        images = np.empty((_count(parts), size, size, 3), np.uint8)
+        row = 0
+        for clip, indices in parts:
+            for frame in clip.read(indices):
+                images[row] = frame
+                row, done = row + 1, done + 1
+                on_frame(done, total)
+        slots = [slot_of[clip.label] for clip, indices in parts for _ in indices]
+        return Frames(images, np.array(slots, np.int64))
+
+    return TrainData(*(read(parts) for parts in sets))
+
+
+def split_parts(parts: Sequence[Part], share: float) -> tuple[list[Part], list[Part]]:
+    """Set aside the last `share` of each class: whole clips where it has several, else frames."""
+    kept: list[Part] = []
+    aside: list[Part] = []
+    for label in sorted({clip.label for clip, _ in parts}):
+        of_class = [part for part in parts if part[0].label == label]
+        if len(of_class) > 1:
+            edge = len(of_class) - math.ceil(share * len(of_class))
+            kept += of_class[:edge]
+            aside += of_class[edge:]
+            continue
+        ((clip, indices),) = of_class
+        edge = max(len(indices) - math.ceil(share * len(indices)), 1)
+        kept.append((clip, indices[:edge]))
+        if indices[edge:]:
+            aside.append((clip, indices[edge:]))
+    return kept, aside
+
+
+def _chosen_parts(source: FrameSource, options: TrainOptions) -> list[Part]:
+    if options.schedule == "backbone":
+        return [(clip, _spread(clip, options.frames_per_video)) for clip in source.train_clips()]
+    stream = StreamOptions(
+        first_classes=options.first_classes, visits=options.visits, seed=options.seed
+    )
+    return [
+        (clip, tuple(indices[i] for i in _evenly(len(indices), options.frames_per_video)))
+        for clip, indices in make_stream(source, stream)[0].parts
+    ]
+
+
+def _spread(clip: Clip, frames: int | None) -> tuple[int, ...]:
+    return tuple(_evenly(clip.length, frames))
+
+
+def _evenly(length: int, frames: int | None) -> Iterable[int]:
+    """`frames` indices below `length`, evenly spread, or all where there are fewer."""
+    if frames is None or frames >= length:
+        return range(length)
+    return [length * k // frames for k in range(frames)]
+
+
+def _count(parts: Sequence[Part]) -> int:
+    return sum(len(indices) for _, indices in parts)

@@ -1,0 +1,150 @@
+"""Host training: the first batch by the paper's schedule, or a backbone from nothing."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+import tf_keras as keras
+
+from lrtflite.data import FrameSource
+from lrtflite.errors import ModelError, SessionCancelled
+from lrtflite.host.epoch_loop import EpochLoop, TrainObserver, restore
+from lrtflite.host.model_file import check_writable, save_model
+from lrtflite.host.renorm_schedule import LATENT_REPLAY, set_limits
+from lrtflite.host.sgd import SgdTrainer
+from lrtflite.host.train_checkpoint import (
+    Epoch,
+    TrainState,
+    check_identity,
+    checkpoint_path,
+    load_checkpoint,
+)
+from lrtflite.host.train_data import Selection, TrainData, read_frames, select
+from lrtflite.host.train_options import TrainOptions
+from lrtflite.host.weights import network
+
+
+@dataclass(frozen=True)
+class TrainResult:
+    """A finished training: `model` is also in the file that was asked for.
+
+    `best_epoch` is the epoch (from 1) whose weights the model has: the last, or, with early
+    stopping, the one with the best validation accuracy. `weights` says where they started.
+    """
+
+    model: keras.Model
+    labels: tuple[str, ...]
+    counts: tuple[int, ...]
+    history: tuple[Epoch, ...]
+    best_epoch: int
+    stopped_early: bool
+    weights: str
+
+
+def train(
+    source: FrameSource,
+    out: Path,
+    options: TrainOptions,
+    *,
+    resume: bool = False,
+    observer: TrainObserver | None = None,
+    cancel: threading.Event | None = None,
+) -> TrainResult:
+    """Train on `source` and save the model as `out` (`.keras`).
+
+    Each epoch, and a `cancel`, leaves a checkpoint beside `out`, from which `resume` goes on as
+    if nothing had happened. The saved model has the class names and pattern counts in `fc7`, and
+    Batch Renorm limits for latent replay. Sets the process's random seeds.
+    """
+    observer = observer or _NoObserver()
+    cancel = cancel or threading.Event()
+    path = checkpoint_path(out)
+    state = _open_state(out, path, resume=resume)
+    asked = {"dataset": source.name, **asdict(options)}
+    if resume:
+        check_identity(state, asked, path)
+
+    keras.utils.set_random_seed(options.seed)
+    selection = select(source, options)
+    model, origin = network(
+        weights=options.weights,
+        alpha=options.alpha,
+        input_size=source.size,
+        classes=len(selection.labels),
+        activation=options.activation,
+    )
+    data = _read(selection, source.size, observer, cancel)
+    identity = {**asked, "start": origin, "frames": data.digest()}
+    trainer = SgdTrainer(model, momentum=options.momentum, weight_decay=options.weight_decay)
+    if resume:
+        check_identity(state, identity, path)
+        restore(model.weights, state.weights)
+        restore(trainer.velocities, state.velocities)
+    state.identity = identity
+
+    loop = EpochLoop(trainer, data, options, state)
+    for result in loop.run(observer, cancel, path):
+        observer.epoch(result)
+    if options.patience is not None:
+        restore(model.weights, state.best)
+    counts = tuple(np.bincount(data.train.slots, minlength=len(selection.labels)).tolist())
+    _finish(model, selection.labels, counts)
+    save_model(model, out)
+    path.unlink(missing_ok=True)
+    return TrainResult(
+        model=model,
+        labels=selection.labels,
+        counts=counts,
+        history=tuple(state.history),
+        best_epoch=state.best_epoch + 1 if options.patience is not None else state.epoch,
+        stopped_early=state.epoch < options.epochs,
+        weights=origin,
+    )
+
+
+class _NoObserver:
+    def read(self, done: int, total: int) -> None:
+        pass
+
+    def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
+        pass
+
+    def epoch(self, result: Epoch) -> None:
+        pass
+
+
+def _open_state(out: Path, path: Path, *, resume: bool) -> TrainState:
+    if out.suffix != ".keras":
+        raise ModelError(f"Expected a model file name that ends in .keras, got {out}")
+    if resume:
+        return load_checkpoint(path)
+    if path.exists():
+        raise ModelError(
+            f"Expected no unfinished training, got {path}; add --resume to go on, or delete it"
+        )
+    check_writable(out)
+    return TrainState()
+
+
+def _read(
+    selection: Selection, size: int, observer: TrainObserver, cancel: threading.Event
+) -> TrainData:
+    def on_frame(done: int, total: int) -> None:
+        observer.read(done, total)
+        if cancel.is_set():
+            raise SessionCancelled("Training stopped while it read its frames; run it again")
+
+    return read_frames(selection, size=size, on_frame=on_frame)
+
+
+def _finish(model: keras.Model, labels: tuple[str, ...], counts: tuple[int, ...]) -> None:
+    """Make a trained network the start of a latent-replay stream."""
+    head = model.get_layer("fc7")
+    # CWR*'s consolidation where nothing is past: cw = tw - mean(tw), one scalar for all classes.
+    head.kernel.assign(head.kernel - tf.reduce_mean(head.kernel))
+    head.set_labels(labels, counts)
+    set_limits(model, LATENT_REPLAY)

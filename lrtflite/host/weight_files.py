@@ -1,0 +1,173 @@
+"""Backbone weights as files: arrays under keras.applications' names, whatever the format.
+
+| format   | what it may hold                                                              |
+| -------- | ----------------------------------------------------------------------------- |
+| `.npz`   | `conv_dw_3/depthwise_kernel`, `conv_dw_3_bn/gamma`, ...; optional `bn_epsilon` |
+|          | (absent: 1e-3, as keras.applications has it) and `activation`                 |
+| `.h5`    | weights or a whole model, of keras.applications' MobileNet or of this project |
+| `.keras` | a whole model, of either kind                                                 |
+"""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import h5py  # type: ignore[import-untyped]
+import numpy as np
+import tf_keras as keras
+from numpy.typing import NDArray
+
+from lrtflite.errors import ModelError
+from lrtflite.host.batch_renorm import BatchRenorm
+from lrtflite.host.mobilenet import KERAS_NAMES, conv_name, norm_name
+from lrtflite.host.model_file import UNREADABLE, first_line, load_model, replacing
+
+KERAS_EPSILON = 1e-3
+BRN_EPSILON = 1e-5
+
+# Layer of this project -> layer of keras.applications.
+_LAYERS = {conv_name(paper): name for paper, name in KERAS_NAMES.items()}
+_LAYERS |= {norm_name(paper): f"{name}_bn" for paper, name in KERAS_NAMES.items()}
+
+
+@dataclass(frozen=True)
+class BackboneWeights:
+    """Everything from conv1 to conv6/sep; arrays in float32 under keras.applications' names."""
+
+    arrays: Mapping[str, NDArray[np.float32]]
+    epsilon: float = KERAS_EPSILON
+    activation: str = "relu6"
+
+    @property
+    def alpha(self) -> float:
+        """The width, from the last pointwise convolution: `int(1024 * alpha)` filters."""
+        return float(self.arrays["conv_pw_13/kernel"].shape[-1]) / 1024
+
+
+def weight_names() -> list[str]:
+    """The 135 arrays of a MobileNetV1 without its classifier, in network order."""
+    names = []
+    for name in KERAS_NAMES.values():
+        names.append(f"{name}/{'depthwise_kernel' if '_dw_' in name else 'kernel'}")
+        for part in ("gamma", "beta", "moving_mean", "moving_variance"):
+            names.append(f"{name}_bn/{part}")
+    return names
+
+
+def read_weights(path: Path) -> BackboneWeights:
+    """Read a `.npz`, `.h5` or `.keras` file; anything unsuitable is a ModelError."""
+    readers = {".npz": _read_npz, ".h5": _read_h5, ".hdf5": _read_h5, ".keras": _read_keras}
+    if path.suffix not in readers:
+        raise ModelError(f"Expected weights in a .npz, .h5 or .keras file, got {path}")
+    if not path.is_file():
+        raise ModelError(f"Expected a weights file, got {path}, which is not there")
+    weights = readers[path.suffix](path)
+    _check(weights, path)
+    return weights
+
+
+def write_weights(weights: BackboneWeights, path: Path) -> None:
+    """Write a `.npz` that `read_weights` takes; the old file stays until the new one is whole."""
+    if path.suffix != ".npz":
+        raise ModelError(f"Expected a weights file name that ends in .npz, got {path}")
+    arrays: dict[str, NDArray[Any]] = {**weights.arrays}
+    arrays["bn_epsilon"] = np.asarray(weights.epsilon)
+    arrays["activation"] = np.asarray(weights.activation)
+    with replacing(path) as temporary:
+        np.savez(temporary, **arrays)
+
+
+def from_model(model: keras.Model) -> BackboneWeights:
+    """The backbone of a MobileNet of this project or of keras.applications."""
+    arrays = _by_keras_name(
+        (f"{layer.name}/{weight.name.rsplit('/', 1)[-1]}", weight.numpy())
+        for layer in model.layers
+        for weight in layer.weights
+    )
+    norms = [layer for layer in model.layers if isinstance(layer, BatchRenorm)]
+    if not norms:
+        return BackboneWeights(arrays)
+    # INVARIANT: mobilenet_v1 gives every norm the same epsilon, every unit the same activation.
+    bounded = any(getattr(layer, "max_value", None) is not None for layer in model.layers)
+    return BackboneWeights(arrays, norms[0].epsilon, "relu6" if bounded else "relu")
+
+
+def _by_keras_name(
+    named: Iterable[tuple[str, NDArray[Any]]],
+) -> dict[str, NDArray[np.float32]]:
+    wanted = set(weight_names())
+    arrays = {}
+    for full_name, array in named:
+        layer, weight = full_name.split(":")[0].rsplit("/", 1)
+        name = f"{_LAYERS.get(layer, layer)}/{weight}"
+        if name in wanted:
+            arrays[name] = np.asarray(array, np.float32)
+    return arrays
+
+
+def _read_npz(path: Path) -> BackboneWeights:
+    try:
+        # Opened here, because numpy leaves a file open that it cannot read.
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+            epsilon = float(arrays.pop("bn_epsilon", np.asarray(KERAS_EPSILON)))
+            activation = str(arrays.pop("activation", np.asarray("relu6")))
+            return BackboneWeights(
+                {name: np.asarray(array, np.float32) for name, array in arrays.items()},
+                epsilon,
+                activation,
+            )
+    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        raise _damaged(path, error) from error
+
+
+def _read_h5(path: Path) -> BackboneWeights:
+    try:
+        with h5py.File(path, "r") as file:
+            if "model_config" in file.attrs:
+                return _read_keras(path)
+            named = [
+                (_text(weight), file[_text(layer)][_text(weight)][()])
+                for layer in file.attrs["layer_names"]
+                for weight in file[_text(layer)].attrs["weight_names"]
+            ]
+    except UNREADABLE as error:
+        raise _damaged(path, error) from error
+    # Bare weights say nothing of their epsilon, but the names tell whose they are.
+    ours = any(name.startswith(f"{norm_name('conv1')}/") for name, _ in named)
+    return BackboneWeights(_by_keras_name(named), BRN_EPSILON if ours else KERAS_EPSILON)
+
+
+def _read_keras(path: Path) -> BackboneWeights:
+    return from_model(load_model(path))
+
+
+def _text(name: str | bytes) -> str:
+    return name.decode() if isinstance(name, bytes) else name
+
+
+def _damaged(path: Path, error: BaseException) -> ModelError:
+    return ModelError(
+        f"Expected the weights of a MobileNetV1 in {path}, got a file that cannot be read "
+        f"({first_line(error)}); get it again"
+    )
+
+
+def _check(weights: BackboneWeights, path: Path) -> None:
+    missing = [name for name in weight_names() if name not in weights.arrays]
+    if missing:
+        raise ModelError(
+            f"Expected the {len(weight_names())} arrays of a MobileNetV1 in {path}, got none "
+            f"called {missing[0]} ({len(missing)} missing); use keras.applications' names"
+        )
+    for name in weight_names():
+        array = weights.arrays[name]
+        if not np.isfinite(array).all():
+            raise ModelError(f"Expected finite weights in {path}, got NaN or infinity in {name}")
+        if name.endswith("moving_variance") and (array + weights.epsilon <= 0).any():
+            raise ModelError(f"Expected variances of at least 0 in {path}, got less in {name}")

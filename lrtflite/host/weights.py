@@ -1,0 +1,141 @@
+"""Where a network's weights come from: `imagenet`, `demo`, a file, or `none`."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import tf_keras as keras
+
+from lrtflite.errors import ModelError
+from lrtflite.host.mobilenet import KERAS_NAMES, conv_name, mobilenet_v1, norm_name
+from lrtflite.host.model_file import first_line
+from lrtflite.host.weight_files import (
+    BackboneWeights,
+    from_model,
+    read_weights,
+    write_weights,
+)
+
+# What keras.applications has weights for.
+PUBLISHED_SIZES = (128, 160, 192, 224)
+PUBLISHED_ALPHAS = (0.25, 0.5, 0.75, 1.0)
+
+# A small backbone that this project trained itself, packaged with it.
+DEMO_FILE = Path(__file__).with_name("demo_backbone.npz")
+
+
+def network(
+    *,
+    weights: str,
+    alpha: float | None = None,
+    input_size: int = 128,
+    classes: int = 50,
+    activation: str | None = None,
+) -> tuple[keras.Model, str]:
+    """A MobileNetV1 with its backbone filled, and one line on where the weights come from.
+
+    Args:
+        weights: "imagenet", "demo", "none" (random) or the path of a .npz, .h5 or .keras file.
+        alpha: width; None takes the weights' own (1.0 for "imagenet" and "none").
+        input_size: side of the square input.
+        classes: slots of `fc7`, whose weights stay random; 0 leaves it out.
+        activation: "relu6" or "relu"; None takes the weights' own.
+    """
+    found = None
+    if weights not in ("imagenet", "none"):
+        found = read_weights(_file(weights))
+        alpha = found.alpha if alpha is None else alpha
+        activation = found.activation if activation is None else activation
+    model = mobilenet_v1(
+        alpha=1.0 if alpha is None else alpha,
+        input_size=input_size,
+        classes=classes,
+        activation=activation or "relu6",
+    )
+    return model, load_weights(model, weights)
+
+
+def load_weights(model: keras.Model, weights: str) -> str:
+    """Fill the backbone of `model` (not `fc7`), and return one line on where the weights come from.
+
+    Batch Norm weights that were trained with another epsilon keep their outputs: the difference
+    moves into the variance. A ModelError leaves `model` as it was.
+    """
+    if weights == "none":
+        return "random"
+    if weights == "imagenet":
+        found, origin = _imagenet(alpha=from_model(model).alpha, size=model.input_shape[1])
+    else:
+        path = _file(weights)
+        found = read_weights(path)
+        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        origin = f"{'demo backbone' if weights == 'demo' else path.name} (sha256 {digest[:12]})"
+    _assign(model, found, origin)
+    return origin
+
+
+def write_npz(model: keras.Model, path: Path) -> None:
+    """Export the backbone of `model` under keras.applications' names; `load_weights` takes it."""
+    write_weights(from_model(model), path)
+
+
+def _file(weights: str) -> Path:
+    if weights != "demo":
+        return Path(weights)
+    if not DEMO_FILE.is_file():
+        raise ModelError(
+            f"Expected the packaged demo weights, got no {DEMO_FILE.name}; "
+            "install the package again, or use --weights imagenet"
+        )
+    return DEMO_FILE
+
+
+def _imagenet(*, alpha: float, size: int) -> tuple[BackboneWeights, str]:
+    if alpha not in PUBLISHED_ALPHAS:
+        raise ModelError(
+            f"Expected one of the published alphas {', '.join(map(str, PUBLISHED_ALPHAS))} "
+            f"with --weights imagenet, got {alpha:g}; choose one, or give a weights file"
+        )
+    nearest = min(PUBLISHED_SIZES, key=lambda published: (abs(published - size), -published))
+    try:
+        # Keras announces its download on stdout, which belongs to results.
+        with contextlib.redirect_stdout(sys.stderr):
+            model = keras.applications.MobileNet(
+                (nearest, nearest, 3), alpha=alpha, include_top=False, weights="imagenet"
+            )
+    except Exception as error:  # Keras raises plain Exception when a download fails.
+        raise ModelError(
+            f"Expected to download the ImageNet weights, got {first_line(error)}; "
+            "connect to the internet once, or give a file with --weights"
+        ) from error
+    origin = f"ImageNet, keras.applications MobileNet alpha {alpha:g} at {nearest} (Apache-2.0)"
+    return from_model(model), origin
+
+
+def _assign(model: keras.Model, found: BackboneWeights, origin: str) -> None:
+    own = from_model(model)
+    for name, array in own.arrays.items():
+        if found.arrays[name].shape != array.shape:
+            raise ModelError(
+                f"Expected weights for alpha {own.alpha:g}, got alpha {found.alpha:g} "
+                f"in {origin}: {name} is {found.arrays[name].shape}, not {array.shape}; "
+                f"use --alpha {found.alpha:g}"
+            )
+    if found.activation != own.activation:
+        raise ModelError(
+            f"Expected weights trained with {own.activation}, got {found.activation} in {origin}; "
+            f"use --activation {found.activation}"
+        )
+    for paper, name in KERAS_NAMES.items():
+        convolution = model.get_layer(conv_name(paper))
+        kernel = "depthwise_kernel" if "_dw_" in name else "kernel"
+        getattr(convolution, kernel).assign(found.arrays[f"{name}/{kernel}"])
+        norm = model.get_layer(norm_name(paper))
+        for part in ("gamma", "beta", "moving_mean"):
+            getattr(norm, part).assign(found.arrays[f"{name}_bn/{part}"])
+        variance = found.arrays[f"{name}_bn/moving_variance"].astype(np.float64)
+        norm.moving_variance.assign(variance + found.epsilon - norm.epsilon)

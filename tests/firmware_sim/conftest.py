@@ -1,0 +1,27 @@
+"""A small data set of pictures, and one simulation on it that several tests look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from coloured_pictures import draw_pictures
+
+from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
+
+
+@pytest.fixture(scope="session")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four classes of 12 pictures; 8 of each are for training, 4 for testing."""
+    return draw_pictures(tmp_path_factory.mktemp("pictures"), classes=4, images=12)
+
+
+@pytest.fixture(scope="session")
+def options(pictures: Path) -> SimulateOptions:
+    return SimulateOptions(dataset=f"folder:{pictures}", first_classes=2, replay_size=20, seed=3)
+
+
+@pytest.fixture(scope="session")
+def simulated(options: SimulateOptions) -> Simulation:
+    """The demo bundle on the pictures: a first session of two classes, then six of one."""
+    return simulate(None, options)

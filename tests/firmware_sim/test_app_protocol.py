@@ -1,0 +1,121 @@
+"""The paper's app: 100 frames, 8 epochs x 5 iterations of 20 + 100, memory 500."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from coloured_pictures import draw_pictures
+
+from lrtflite.bundle import Bundle, demo_bundle
+from lrtflite.errors import InputError
+from lrtflite.manifest import Manifest, Training
+from lrtflite_firmware_sim import SimulateOptions, simulate
+from lrtflite_firmware_sim.plan import make_plan
+
+
+@pytest.fixture
+def manifest() -> Manifest:
+    with demo_bundle() as path:
+        found = Bundle.open(path).manifest
+    return replace(
+        found,
+        labels=(None,) * 50,
+        batch_size=120,
+        new_per_batch=20,
+        training=Training(epochs=4),
+        replay_size=1500,
+        policy="algorithm1",
+    )
+
+
+def test_plan_is_the_apps(manifest: Manifest) -> None:
+    plan = make_plan(manifest, SimulateOptions(protocol="app"))
+    assert plan.training.epochs == 8
+    assert (plan.replay_size, plan.policy) == (500, "balanced")
+    assert len(plan.batches) == 41  # ten classes first, then each of the other forty
+    assert len(plan.batches[0].classes) == 10
+    assert all(len(batch) == 100 and len(batch.classes) == 1 for batch in plan.batches[1:])
+    assert plan.stream["protocol"] == "app"
+    assert not any("mini-batch" in note.lower() for note in plan.notes)
+
+
+def test_what_is_given_wins_over_the_app(manifest: Manifest) -> None:
+    options = SimulateOptions(
+        protocol="app", epochs=2, replay_size=7, policy="algorithm1", batch_frames=30, visits=2
+    )
+    plan = make_plan(manifest, options)
+    assert (plan.training.epochs, plan.replay_size, plan.policy) == (2, 7, "algorithm1")
+    assert {len(batch) for batch in plan.batches[1:]} == {30}
+    assert len(plan.batches) == 1 + 40 + 50
+
+
+def test_another_mini_batch_is_said(manifest: Manifest) -> None:
+    plan = make_plan(
+        replace(manifest, batch_size=128, new_per_batch=21), SimulateOptions(protocol="app")
+    )
+    assert any("21 + 107" in note and "20 + 100" in note for note in plan.notes)
+
+
+def test_nic_leaves_it_to_the_bundle(manifest: Manifest) -> None:
+    plan = make_plan(manifest, SimulateOptions())
+    assert (plan.training, plan.replay_size, plan.policy) == (
+        Training(epochs=4),
+        1500,
+        "algorithm1",
+    )
+    assert plan.notes == ()
+
+
+def test_a_data_set_with_more_classes_than_slots(manifest: Manifest) -> None:
+    with pytest.raises(InputError, match=r"50 classes of synthetic, got 15 slots.*--classes 50"):
+        make_plan(replace(manifest, labels=(None,) * 15), SimulateOptions())
+    # Ten slots are taken by labels that the data set does not have.
+    foreign = tuple(f"thing {n}" for n in range(10)) + (None,) * 40
+    with pytest.raises(InputError, match=r"got 50 slots, 40 of them free.*--classes 60"):
+        make_plan(replace(manifest, labels=foreign), SimulateOptions())
+
+
+def test_labels_of_the_same_name_need_no_free_slot(manifest: Manifest, pictures: Path) -> None:
+    named = replace(manifest, labels=("red", "blue", None, None))
+    make_plan(named, SimulateOptions(dataset=f"folder:{pictures}"))
+    with pytest.raises(InputError, match="--classes 5"):
+        make_plan(
+            replace(named, labels=("red", "violet", None, None)),
+            SimulateOptions(dataset=f"folder:{pictures}"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"protocol": "x"}, "protocol of nic, app"),
+        ({"policy": "x"}, "policy of algorithm1, balanced"),
+        ({"runtime": "x"}, "runtime of auto, litert, tflite"),
+        ({"sessions": 0}, "sessions of at least 1, got 0"),
+        ({"replay_size": -1}, "replay size of at least 0"),
+        ({"threads": 0}, "threads of at least 1"),
+    ],
+)
+def test_options_are_checked(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        SimulateOptions(**wrong)  # type: ignore[arg-type]
+
+
+def test_a_session_takes_forty_steps(tmp_path: Path) -> None:
+    pictures = draw_pictures(tmp_path / "pictures", classes=2, images=150)
+    result = simulate(
+        None,
+        SimulateOptions(dataset=f"folder:{pictures}", protocol="app", first_classes=1),
+    )
+    first, second = result.accuracy
+    assert (first.frames, second.frames) == (100, 100)
+    # With nothing to replay, the hundred frames fill one mini-batch an epoch.
+    assert first.steps == 8
+    assert result.bundle.new_per_batch == 20
+    assert second.steps == 8 * 5
+    assert result.replay_patterns == 200
+    assert any("5 fps" in note for note in result.notes)
+    assert np.isclose(result.session_ms_p50, np.mean([s.session_ms for s in result.accuracy]))

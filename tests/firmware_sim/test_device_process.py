@@ -1,0 +1,174 @@
+"""The device is a process of its own: what it holds, what its errors look like, how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from lrtflite.bundle import Bundle, demo_bundle
+from lrtflite.errors import BundleError, InputError, LrtfliteError, NoFreeSlot
+from lrtflite.manifest import Training
+from lrtflite_firmware_sim.device_process import DeviceProcess
+from lrtflite_firmware_sim.ram import peak_ram_bytes
+
+TRAINING = Training(epochs=1)
+
+
+@pytest.fixture(scope="module")
+def bundle() -> Iterator[Path]:
+    with demo_bundle() as path:
+        yield path
+
+
+@pytest.fixture
+def device(bundle: Path) -> Iterator[DeviceProcess]:
+    with DeviceProcess(bundle, replay_size=50) as process:
+        yield process
+
+
+def noise(bundle: Path, count: int) -> NDArray[np.uint8]:
+    size = Bundle.open(bundle).manifest.input_size
+    return np.random.default_rng(0).integers(0, 256, (count, size, size, 3), np.uint8)
+
+
+def test_it_imports_numpy_and_a_runtime_and_no_more(device: DeviceProcess, bundle: Path) -> None:
+    device.learn(noise(bundle, 3), ["a"] * 3, training=TRAINING)
+    modules = device.vitals().modules
+    assert {"numpy", "lrtflite"} <= modules
+    assert modules & {"ai_edge_litert", "tflite_runtime"}
+    strangers = {"tensorflow", "keras", "tf_keras", "click", "rich", "matplotlib", "PIL", "pytest"}
+    assert not modules & strangers
+
+
+def test_its_ram_is_not_that_of_its_parent(bundle: Path) -> None:
+    ballast = np.ones(200_000_000, np.uint8)
+    with DeviceProcess(bundle) as device:
+        assert device.vitals().peak_ram_mb < 150
+    assert peak_ram_bytes() > ballast.nbytes
+
+
+def test_frames_are_taken_while_they_arrive(device: DeviceProcess, bundle: Path) -> None:
+    frames = noise(bundle, 100)
+    taken = []
+
+    def camera() -> Iterator[NDArray[np.uint8]]:
+        for number, frame in enumerate(frames):
+            # All before this one were acknowledged: none waits for the camera to end.
+            assert len(taken) == number
+            yield frame
+
+    steps = []
+    report = device.learn(
+        camera(),
+        ["a"] * 100,
+        training=TRAINING,
+        on_frame=taken.append,
+        on_progress=lambda progress: steps.append((progress.phase, progress.done)),
+    )
+    assert report.frames == 100
+    assert taken == list(range(1, 101))
+    assert steps == [("train", n + 1) for n in range(report.steps)] + [("checkpoint", 1)]
+    assert len(report.timings["extract"]) == 100
+
+
+def test_its_errors_arrive_as_what_they_are(device: DeviceProcess, bundle: Path) -> None:
+    frames = noise(bundle, 3)
+    with pytest.raises(InputError, match="Expected frames of shape"):
+        device.learn([frames[0], frames[1][:9]], ["a", "a"], training=TRAINING)
+    with pytest.raises(InputError, match="one label per frame, got 2 for 3"):
+        device.learn(frames, ["a", "a"], training=TRAINING)
+    with pytest.raises(InputError, match="empty session"):
+        device.learn([], [], training=TRAINING)
+    slots = Bundle.open(bundle).manifest.slots
+    with pytest.raises(NoFreeSlot):
+        device.learn(
+            np.repeat(frames[:1], slots + 1, axis=0),
+            [f"class {n}" for n in range(slots + 1)],
+            training=TRAINING,
+        )
+    # And it goes on as if nothing had been.
+    report = device.learn(frames, ["a"] * 3, training=TRAINING)
+    assert report.session == 1
+    assert device.predict(frames[0]).top[0].label == "a"
+
+
+def test_a_bundle_that_it_cannot_open(tmp_path: Path) -> None:
+    with pytest.raises(BundleError, match="Expected a bundle folder"):
+        DeviceProcess(tmp_path)
+
+
+def test_a_device_that_dies_is_one_line(device: DeviceProcess, bundle: Path) -> None:
+    device._process.kill()
+    with pytest.raises(LrtfliteError) as caught:
+        device.extract(noise(bundle, 1)[0])
+    assert str(caught.value).startswith("The device process was killed by SIGKILL (out of memory?)")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_bug_of_the_device_is_one_line_with_its_trace(device: DeviceProcess) -> None:
+    with pytest.raises(LrtfliteError, match="The device process failed: TypeError: Expected a re"):
+        device._ask("what?")
+    with pytest.raises(LrtfliteError) as caught:
+        device._ask("what?")
+    assert "Traceback" in str(caught.value.__cause__)
+
+
+def test_its_state_is_on_the_disk_and_goes_with_it(bundle: Path) -> None:
+    with DeviceProcess(bundle) as device:
+        device.learn(noise(bundle, 2), ["a"] * 2, training=TRAINING)
+        folder = device.state
+        assert list(folder.glob("state-*.npz"))
+    assert not folder.exists()
+    assert device._process.returncode == 0
+
+
+def test_a_simulator_that_is_killed_leaves_no_device(bundle: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path\n"
+        "from lrtflite_firmware_sim.device_process import DeviceProcess\n"
+        f"device = DeviceProcess(Path({str(bundle)!r}))\n"
+        "print(device._process.pid, device.state, flush=True); time.sleep(60)\n"
+    )
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(sys.path),
+        "TMPDIR": str(tmp_path),
+    }
+    simulator = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
+    )
+    assert simulator.stdout is not None
+    pid, state = simulator.stdout.readline().split()
+    assert Path(state).exists()
+    simulator.send_signal(signal.SIGKILL)
+    simulator.wait()
+    simulator.stdout.close()
+    deadline = time.monotonic() + 10
+    while Path(state).exists() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not Path(state).exists()
+    assert not _alive(int(pid))
+
+
+def _alive(pid: int) -> bool:
+    deadline = time.monotonic() + 10
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return False
+        # Whoever inherits an orphan may be slow to bury it; a zombie is dead all the same.
+        status = Path(f"/proc/{pid}/stat")
+        if status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z":
+            return False
+        time.sleep(0.05)
+    return True

@@ -1,0 +1,119 @@
+"""Results as JSON, as text, as HTML and as a picture."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lrtflite.errors import DataError, MissingExtra
+from lrtflite_firmware_sim import Simulation, load_simulation
+from lrtflite_firmware_sim.plot import learning_curve
+from lrtflite_firmware_sim.report import html_report
+from lrtflite_firmware_sim.summary import summary
+
+
+@pytest.fixture(scope="module")
+def page(simulated: Simulation) -> str:
+    return html_report(simulated)
+
+
+def test_json_can_be_read_again(simulated: Simulation, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(simulated.to_json())
+    assert load_simulation(tmp_path / "r.json") == simulated
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "Expected the JSON of"),
+        ("{}", "Expected the JSON of"),
+        ('{"format": 99}', "format 1, got 99"),
+    ],
+)
+def test_other_json_is_refused(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "r.json").write_text(text)
+    with pytest.raises(DataError, match=said):
+        load_simulation(tmp_path / "r.json")
+    with pytest.raises(DataError, match="Cannot read"):
+        load_simulation(tmp_path / "none.json")
+
+
+def test_summary_has_the_figures(simulated: Simulation) -> None:
+    text = summary(simulated)
+    assert f"{simulated.final_accuracy:.1%}" in text
+    assert f"{simulated.peak_ram_mb:.1f} MB" in text
+    assert f"{simulated.latency_ms['train'].p50:.2f}" in text
+    assert "20 of 20 latents" in text
+    assert "note: No bundle was given" in text
+
+
+def test_summary_says_when_the_stream_was_cut(simulated: Simulation) -> None:
+    assert "7 sessions" in summary(simulated)
+    assert "7 of 91 sessions" in summary(replace(simulated, sessions_in_stream=91))
+
+
+def test_report_needs_no_other_file(page: str) -> None:
+    assert page.startswith("<!doctype html>")
+    assert page.count("<svg") == page.count("</svg>") == 3
+    assert not re.search(r"<(script|link|img|iframe|object)\b|@import|url\((?!#)", page)
+    # Links inside a picture go to its own parts; the name spaces of SVG are names, not places.
+    assert all(link.startswith("#") for link in re.findall(r'href="([^"]*)"', page))
+
+
+def test_report_has_every_section_and_option(simulated: Simulation, page: str) -> None:
+    for title in ("Learning curve", "Class by class", "Latency", "Memory", "Options", "Machine"):
+        assert f"<h2>{title}" in page
+    for figure in (f"{simulated.final_accuracy:.1%}", f"{simulated.peak_ram_mb:.0f} MB"):
+        assert figure in page
+    for name in simulated.stream:
+        assert f"<td>{name.replace('_', ' ')}</td>" in page
+    for version in simulated.versions.values():
+        assert version in page
+
+
+def test_ids_of_the_pictures_do_not_clash(page: str) -> None:
+    ids = re.findall(r'\bid="([^"]*)"', page)
+    assert len(ids) == len(set(ids))
+    used = re.findall(r'href="#([^"]*)"|url\(#([^)]*)\)', page)
+    assert {a or b for a, b in used} <= set(ids)
+
+
+def test_report_escapes_what_users_name(simulated: Simulation) -> None:
+    page = html_report(replace(simulated, dataset="folder:<script>", notes=("a < b",)))
+    assert "<script>" not in page
+    assert "a &lt; b" in page
+
+
+def test_report_is_the_same_for_the_same_result(simulated: Simulation, page: str) -> None:
+    assert html_report(Simulation.from_json(simulated.to_json())) == page
+
+
+def test_learning_curve_is_drawn(simulated: Simulation, tmp_path: Path) -> None:
+    for name, results in (("one", simulated), ("two", [simulated, replace(simulated, seed=9)])):
+        learning_curve(results, tmp_path / f"{name}.png")  # type: ignore[arg-type]
+        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG\r\n")
+
+
+def test_long_streams_and_untaught_classes_are_drawn(simulated: Simulation) -> None:
+    session = simulated.accuracy[-1]
+    many = tuple(replace(session, session=number + 1) for number in range(60))
+    classes = (*simulated.per_class, replace(simulated.per_class[0], first_session=None))
+    page = html_report(replace(simulated, accuracy=many, per_class=classes, sessions=60))
+    assert "60 sessions" in page
+
+
+def test_without_matplotlib(simulated: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'lrtflite\[report\]'"):
+        html_report(simulated)
+
+
+def test_json_has_no_nan(simulated: Simulation) -> None:
+    with pytest.raises(ValueError, match="JSON compliant"):
+        replace(simulated, forgetting=float("nan")).to_json()
+    json.loads(simulated.to_json(), parse_constant=lambda text: pytest.fail(text))

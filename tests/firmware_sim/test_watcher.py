@@ -1,0 +1,56 @@
+"""Progress: bars on a terminal, lines elsewhere."""
+
+from __future__ import annotations
+
+import io
+import sys
+
+import pytest
+
+from lrtflite.errors import MissingExtra
+from lrtflite_firmware_sim import Simulation
+from lrtflite_firmware_sim.watcher import LineWatcher, LiveWatcher, Watcher, watch
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def play(watcher: Watcher, simulated: Simulation) -> None:
+    watcher.note("[bold] is a name")
+    with watcher.running(7):
+        for frame in range(16):
+            watcher.testing(frame + 1, 16)
+        for session in simulated.accuracy:
+            watcher.learning(session.classes)
+            watcher.step("extract", 1, session.frames)
+            watcher.step("train", 1, session.steps)
+            watcher.learned(session)
+
+
+def test_lines_where_there_is_no_terminal(simulated: Simulation) -> None:
+    stream = io.StringIO()
+    watcher = watch(stream)
+    assert isinstance(watcher, LineWatcher)
+    play(watcher, simulated)
+    lines = stream.getvalue().splitlines()
+    assert lines[:2] == ["note: [bold] is a name", "extracting 16 test frames"]
+    assert len(lines) == 2 + 7
+    assert lines[2].startswith("session 1/7: 2 classes (new), 8 frames, accuracy 0.")
+
+
+def test_bars_on_a_terminal(simulated: Simulation) -> None:
+    stream = Terminal()
+    watcher = watch(stream)
+    assert isinstance(watcher, LiveWatcher)
+    play(watcher, simulated)
+    assert "note: [bold] is a name" in stream.getvalue()
+    assert "sessions" in stream.getvalue()
+
+
+def test_bars_need_rich(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'lrtflite\[device\]'"):
+        watch(Terminal())
+    watch(io.StringIO())

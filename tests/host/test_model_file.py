@@ -1,0 +1,75 @@
+"""Model files: whole or refused, and never half written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import tf_keras as keras
+
+from lrtflite.errors import ModelError
+from lrtflite.host.batch_renorm import BatchRenorm
+from lrtflite.host.model_file import load_model, replacing, save_model
+
+
+@pytest.fixture(scope="module")
+def model() -> keras.Model:
+    inputs = keras.Input((2,))
+    return keras.Model(inputs, BatchRenorm(name="a/brn")(inputs))
+
+
+def test_saved_model_comes_back(tmp_path: Path, model: keras.Model) -> None:
+    save_model(model, tmp_path / "new" / "model.keras")
+    assert load_model(tmp_path / "new" / "model.keras").get_layer("a/brn").epsilon == 1e-5
+    assert [path.name for path in (tmp_path / "new").iterdir()] == ["model.keras"]
+
+
+@pytest.mark.parametrize("cut", [0, 10, -200])
+def test_damaged_models_are_refused(tmp_path: Path, model: keras.Model, cut: int) -> None:
+    path = tmp_path / "model.keras"
+    save_model(model, path)
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(ModelError, match=r"^Expected") as caught:
+        load_model(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_absent_models_are_named(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=r"absent\.keras, which is not there"):
+        load_model(tmp_path / "absent.keras")
+
+
+def test_unknown_layers_are_refused(tmp_path: Path) -> None:
+    class Unregistered(keras.layers.Layer):
+        pass
+
+    inputs = keras.Input((2,))
+    keras.Model(inputs, Unregistered()(inputs)).save(tmp_path / "model.keras")
+    with pytest.raises(ModelError, match="this project's layers"):
+        load_model(tmp_path / "model.keras")
+
+
+def test_other_names_are_refused(tmp_path: Path, model: keras.Model) -> None:
+    with pytest.raises(ModelError, match=r"\.keras"):
+        save_model(model, tmp_path / "model.bin")
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "model.keras"
+    path.write_text("old")
+
+    def fill_the_disk() -> None:
+        with replacing(path) as temporary:
+            temporary.write_text("half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(ModelError, match="No space left on device"):
+        fill_the_disk()
+    assert path.read_text() == "old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model.keras"]
+
+
+def test_a_place_that_is_no_folder_is_refused(tmp_path: Path, model: keras.Model) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelError, match="Expected to write"):
+        save_model(model, tmp_path / "file" / "model.keras")

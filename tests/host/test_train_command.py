@@ -1,0 +1,114 @@
+"""`lrtflite train`, as its user sees it, on a folder of pictures."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from coloured_source import COLOURS, ColouredSource
+from PIL import Image
+
+from lrtflite.errors import DataError, LrtfliteError, SessionCancelled
+from lrtflite.host import epoch_loop
+from lrtflite.host.model_file import load_model
+from lrtflite.host.train_checkpoint import TrainState, save_checkpoint
+from lrtflite_cli.train import command
+
+SMALL = ["--schedule", "backbone", "--input-size", "32", "--batch-size", "8", "--lr", "0.02"]
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder a class, nine pictures in each."""
+    root = tmp_path_factory.mktemp("pictures")
+    for clip, name in zip(ColouredSource(frames=9).test_clips(), COLOURS):
+        (root / name).mkdir()
+        for number, frame in enumerate(clip.read()):
+            Image.fromarray(frame).save(root / name / f"{number}.png")
+    return root
+
+
+@pytest.mark.usefixtures("shallow", "eager")
+def test_ctrl_c_then_resume(
+    tmp_path: Path, pictures: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, npz = tmp_path / "model.keras", tmp_path / "weights.npz"
+    arguments = ["--dataset", f"folder:{pictures}", "--out", str(out), *SMALL]
+    arguments += ["--epochs", "3", "--export-npz", str(npz)]
+
+    def save_and_press_ctrl_c(state: TrainState, path: Path) -> None:
+        save_checkpoint(state, path)
+        if state.step == 0:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    with monkeypatch.context() as patch:
+        patch.setattr(epoch_loop, "save_checkpoint", save_and_press_ctrl_c)
+        first = CliRunner().invoke(command, arguments)
+    assert isinstance(first.exception, SessionCancelled)
+    assert "epoch 2 of 3 after step 1 of 3; the same command with --resume" in str(first.exception)
+    assert "epoch 1/3  loss " in first.stderr
+    assert "Stopping after this step" in first.stderr
+    assert first.stdout == ""
+    assert not out.exists()
+    assert signal.getsignal(signal.SIGINT) is before
+
+    second = CliRunner().invoke(command, [*arguments, "--resume", "--json"])
+    assert second.exit_code == 0, second.output
+    record = json.loads(second.stdout)
+    assert len(record["history"]) == 3
+    assert record["labels"] == sorted(COLOURS)
+    assert load_model(out).get_layer("fc7").labels == tuple(record["labels"])
+    with np.load(npz) as file:
+        assert file["conv1/kernel"].shape == (3, 3, 3, 8)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.keras", "weights.npz"]
+
+
+@pytest.mark.usefixtures("shallow", "eager")
+def test_result_says_what_comes_next(tmp_path: Path, pictures: Path) -> None:
+    out = tmp_path / "model.keras"
+    arguments = ["--dataset", f"folder:{pictures}", "--out", str(out), *SMALL, "--epochs", "1"]
+    result = CliRunner().invoke(command, [*arguments, "--patience", "3"])
+    assert "4 classes, 20 frames, epoch 1 of 1" in result.stdout  # 6 of 9 train, 1 validates
+    assert "held-out accuracy " in result.stdout
+    assert f"next: lrtflite convert --model {out}" in result.stdout
+    assert "validation " in result.stderr
+
+
+def test_bad_input_is_refused(tmp_path: Path, pictures: Path) -> None:
+    def run(*arguments: str) -> BaseException | None:
+        out = ["--out", str(tmp_path / "model.keras"), *SMALL]
+        return CliRunner().invoke(command, [*out, *arguments]).exception
+
+    dataset = ["--dataset", f"folder:{pictures}"]
+    assert isinstance(run("--dataset", f"folder:{tmp_path / 'absent'}"), DataError)
+    for bad in (
+        ["--dataset", "mnist"],
+        [*dataset, "--weights", "absent.npz"],
+        [*dataset, "--out", "model.bin"],
+        [*dataset, "--export-npz", "weights.bin"],
+        [*dataset, "--resume"],
+    ):
+        error = run(*bad)
+        assert isinstance(error, LrtfliteError), bad
+        assert "\n" not in str(error)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [["--epochs", "0"], ["--batch-size", "1"], ["--schedule", "other"], ["--lr", "-1"], ["--what"]],
+)
+def test_usage_errors_exit_with_2(bad: list[str]) -> None:
+    assert CliRunner().invoke(command, bad).exit_code == 2
+
+
+def test_help_names_the_schedules() -> None:
+    result = CliRunner().invoke(command, ["--help"])
+    assert result.exit_code == 0
+    assert "first-batch|backbone" in result.output
+    assert "--resume" in result.output
