@@ -169,7 +169,8 @@ class Learner:
 
             def extract(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
                 with session.clock("extract"):
-                    return self._extract_one(frame)[0]
+                    latent: NDArray[np.float32] = self._extract_one(frame)[0]
+                return latent
 
             latents = extract_while_arriving(
                 (check_frames(frame, size)[0] for frame in frames),
@@ -231,8 +232,7 @@ class Learner:
         self.close()
 
     def _extract_one(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-        latents: NDArray[np.float32] = self._features.run("extract", frames=frame[np.newaxis])["latents"]
-        return latents
+        return self._features.run("extract", frames=frame[np.newaxis])["latents"]
 
     def _check_latents(self, latents: NDArray[np.float32]) -> NDArray[np.float32]:
         shape = self.bundle.manifest.latent_shape

@@ -1,0 +1,66 @@
+"""Teach a bundle from pictures, one sub-folder per class, then ask it about others.
+
+    things/
+        mug/      IMG_1.jpg  IMG_2.jpg ...
+        stapler/  IMG_3.jpg  IMG_4.jpg ...
+
+    python teach_from_folder.py bundle things --state state --predict new.jpg
+
+The state folder keeps what was learned: run it again with another folder, and it knows both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+from lrtflite import Learner, LrtfliteError, fit_frame
+
+PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
+
+
+def frame(path: Path, size: int) -> NDArray[np.uint8]:
+    """One picture as the model wants it: upright, square, (size, size, 3) uint8 RGB."""
+    with Image.open(path) as image:
+        return fit_frame(np.asarray(ImageOps.exif_transpose(image).convert("RGB")), size)
+
+
+def frames(folder: Path, size: int) -> Iterator[NDArray[np.uint8]]:
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in PICTURES:
+            yield frame(path, size)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Teach a bundle from folders of pictures.")
+    parser.add_argument("bundle", type=Path, help="what `lrtflite convert` made")
+    parser.add_argument("things", type=Path, help="a folder with one folder of pictures per class")
+    parser.add_argument("--state", type=Path, help="where to keep what is learned")
+    parser.add_argument("--predict", type=Path, nargs="*", default=[], help="pictures to name")
+    options = parser.parse_args()
+
+    with Learner.open(options.bundle, options.state) as learner:
+        size = learner.bundle.manifest.input_size
+        for folder in sorted(path for path in options.things.iterdir() if path.is_dir()):
+            # A generator: the next picture is read while the last one is extracted.
+            report = learner.learn(frames(folder, size), folder.name)
+            print(
+                f"learned {folder.name} from {report.frames} pictures "
+                f"in {report.ready_to_committed_ms:.0f} ms, {report.replay_patterns} in memory"
+            )
+        for path in options.predict:
+            [top] = learner.predict(frame(path, size))
+            print(f"{path.name}:", ", ".join(f"{p.label} {p.probability:.0%}" for p in top))
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (LrtfliteError, OSError) as error:
+        sys.exit(f"Error: {error}")

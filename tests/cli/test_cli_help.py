@@ -1,0 +1,79 @@
+"""Every command explains itself at once, on the smallest install, and in the README."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lrtflite import __version__
+from lrtflite_cli.main import COMMANDS
+
+README = Path(__file__).parent.parent.parent / "README.md"
+# What takes long to import, or comes with an extra.
+HEAVY = (
+    "tensorflow",
+    "tf_keras",
+    "keras",
+    "matplotlib",
+    "rich",
+    "PIL",
+    "av",
+    "ai_edge_litert",
+    "tflite_runtime",
+    "lrtflite.host",
+    "lrtflite_converters",
+    "lrtflite_firmware_sim",
+)
+
+
+@pytest.fixture(scope="module")
+def helped() -> dict[str, object]:
+    """The help of all commands, from one process that cannot import anything heavy."""
+    script = f"""
+import contextlib, io, json, sys, time
+sys.argv[0] = "lrtflite"
+for name in {HEAVY!r}:
+    sys.modules[name] = None
+from lrtflite_cli.main import COMMANDS, main
+texts = {{}}
+for command in ["", *COMMANDS]:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        main([*filter(None, [command]), "--help"])
+    texts[command] = out.getvalue()
+print(json.dumps({{"texts": texts, "seconds": time.process_time()}}))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, object] = json.loads(done.stdout)
+    return found
+
+
+def test_help_needs_no_extra(helped: dict[str, dict[str, str]]) -> None:
+    texts = helped["texts"]
+    for command, line in COMMANDS.items():
+        assert re.search(rf"^  {command} +{re.escape(line)}$", texts[""], re.M)
+        assert texts[command].startswith(f"Usage: lrtflite {command}")
+        assert "--help" in texts[command]
+
+
+def test_help_is_quick(helped: dict[str, float]) -> None:
+    # CPU time of all seven together; TensorFlow alone takes some five seconds.
+    assert helped["seconds"] < 3
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_is_in_the_readme(command: str) -> None:
+    assert re.search(rf"^lrtflite {command}\b", README.read_text(encoding="utf-8"), re.M)
+
+
+def test_the_installed_command() -> None:
+    command = Path(sys.executable).with_name("lrtflite")
+    if not command.exists():
+        pytest.skip("the project is not installed beside this interpreter")
+    done = subprocess.run([command, "--version"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (0, f"lrtflite, version {__version__}\n")

@@ -1,0 +1,83 @@
+"""A disk that is really full while a session is saved."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrtflite import Learner
+from lrtflite.checkpoint import newest_state
+from lrtflite.errors import StateError
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of one megabyte."""
+    if os.geteuid() != 0:
+        pytest.skip("only root may mount a small disk to fill")
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        pytest.skip(f"cannot mount a small disk to fill: {done.stderr.strip()}")
+    yield folder
+    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Use up every byte that is left."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(bytes(4096))
+    return filler
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def test_a_session_that_finds_no_room_never_was(demo: Path, small_disk: Path) -> None:
+    state = small_disk / "state"
+    rng = np.random.default_rng(0)
+    with Learner.open(demo, state) as learner:
+        shape = learner.bundle.manifest.latent_shape
+        mug, hat = (rng.random((40, *shape), np.float32) for _ in range(2))
+        learner.learn_latents(mug, "mug")
+        answer = learner.probabilities(mug)
+        files = contents(state)
+
+        filler = fill(small_disk)
+        changes = (
+            lambda: learner.learn_latents(hat, "hat"),
+            lambda: learner.rename("mug", "cup"),
+            lambda: learner.forget("mug"),
+        )
+        for change in changes:
+            with pytest.raises(StateError, match="the state before is intact: No space left"):
+                change()
+            assert [label for label in learner.labels if label] == ["mug"]
+            np.testing.assert_array_equal(learner.probabilities(mug), answer)
+            np.testing.assert_array_equal(
+                learner.memory.latents, newest_state(state).arrays["memory/latents"]
+            )
+        assert contents(state) == files
+
+        filler.unlink()
+        learner.learn_latents(hat, "hat")
+    with Learner.open(demo, state) as learner:
+        assert [label for label in learner.labels if label] == ["mug", "hat"]
+        assert learner.sessions == 2
+
+
+def test_a_new_state_needs_room_too(demo: Path, small_disk: Path) -> None:
+    fill(small_disk)
+    with pytest.raises(StateError, match="No space left"):
+        Learner.open(demo, small_disk / "state")
