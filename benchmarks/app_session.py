@@ -83,8 +83,8 @@ def table(results: list[Simulation], *, load: float) -> str:
             *lines,
             f"targets: session p50 <= {TARGET_MS:.0f} ms on ai-edge-litert, "
             f"peak RAM <= {TARGET_MB:.0f} MB (alpha 1.0, 500 latents)",
-            f"{this_machine()}, load {load:.1f} before the run; Python {results[0].versions['python']}, "
-            f"numpy {results[0].versions['numpy']}",
+            f"{this_machine()}, load {load:.1f} before the run; "
+            f"Python {results[0].versions['python']}, numpy {results[0].versions['numpy']}",
         )
     )
 

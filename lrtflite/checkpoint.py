@@ -44,7 +44,12 @@ def write_state(path: Path, state: State) -> None:
     text = json.dumps({**state.meta, "format": FORMAT}, sort_keys=True)
     meta = np.frombuffer(text.encode(), np.uint8)
     with path.open("wb") as file:
-        np.savez(file, meta=meta, **state.arrays)
+        # Not np.savez: on a full disk it leaves its archive open, which then fails once more when
+        # it is collected, and prints that.
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, values in {"meta": meta, **state.arrays}.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, values)  # type: ignore[no-untyped-call]
         file.flush()
         os.fsync(file.fileno())
 

@@ -18,9 +18,10 @@ from lrtflite.checkpoint import Checkpoint, State
 from lrtflite.errors import InputError, LrtfliteError, StateError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames import check_frames
+from lrtflite.head_training import train_head
 from lrtflite.manifest import Training
 from lrtflite.memory import ReplayMemory
-from lrtflite.minibatch import Composition, Latents, minibatches
+from lrtflite.minibatch import Latents
 from lrtflite.runtime import Model
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.slots import Label, Slots
@@ -65,8 +66,11 @@ class Learner:
         self._serving = Model(bundle.head, runtime=runtime, threads=threads)
         self._training = Model(bundle.head, runtime=runtime, threads=threads)
         self._slots = Slots(bundle.manifest.labels)
+        if seed < 0:
+            raise InputError(f"Expected a seed of at least 0, got {seed}")
         self._rng = np.random.Generator(np.random.PCG64(seed))
         self._busy = threading.Lock()
+        self._closed = False
         self.runtime = self._features.runtime
         self.threads = threads
 
@@ -85,27 +89,27 @@ class Learner:
         """Open a bundle, and the state folder that its sessions are committed to.
 
         Without `state` the learner lives in memory only. A state that is there already is
-        restored, with its random generator: `seed` counts for a new one.
+        restored, with its random generator, so `seed` counts for a new one. `replay_size` and
+        `policy` default to the state's own, and in a new one to the bundle's.
         """
         bundle = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
-        manifest = bundle.manifest
         checkpoint = None if state is None else Checkpoint(state)
         try:
+            found = None if checkpoint is None else checkpoint.load()
+            usual = vars(bundle.manifest) if found is None else found.meta
             learner = cls(
                 bundle,
                 checkpoint,
                 runtime=runtime,
                 threads=threads,
-                replay_size=manifest.replay_size if replay_size is None else replay_size,
-                policy=policy or manifest.policy,
+                replay_size=usual["replay_size"] if replay_size is None else replay_size,
+                policy=policy or usual["policy"],
                 seed=seed,
             )
-            if checkpoint is not None:
-                found = checkpoint.load()
-                if found is None:
-                    checkpoint.commit(learner._state())
-                else:
-                    learner._restore(found)
+            if found is not None:
+                learner._restore(found)
+            elif checkpoint is not None:
+                checkpoint.commit(learner._state())
             return learner
         except BaseException:
             if checkpoint is not None:
@@ -164,6 +168,10 @@ class Learner:
         learner is what it was before.
         """
         with self._session(on_progress, cancel) as session:
+            if isinstance(frames, np.ndarray) and frames.ndim == 3:
+                frames = frames[np.newaxis]
+            if not isinstance(frames, Iterable):
+                raise InputError(f"Expected frames or an iterator of them, got {frames!r}")
             total = len(frames) if isinstance(frames, (Sequence, np.ndarray)) else None
             size = self.bundle.manifest.input_size
 
@@ -216,7 +224,8 @@ class Learner:
             self._commit(slots=self._slots.free(slot))
 
     def close(self) -> None:
-        """Let go of the state path."""
+        """Let go of the state path. A closed learner still predicts, and learns no more."""
+        self._closed = True
         if self._checkpoint is not None:
             self._checkpoint.close()
 
@@ -253,46 +262,17 @@ class Learner:
         started = session.now()
         if not len(latents):
             raise InputError("Expected at least one frame to learn from, got an empty session")
-        manifest = self.bundle.manifest
-        training = training or manifest.training
         placed, slots = self._slots.place_all(labels, len(latents))
-        counts = np.bincount(
-            np.concatenate([placed, self.memory.labels]), minlength=manifest.slots
-        ).astype(np.float32)
-        composition = Composition.of(
-            batch_size=manifest.batch_size,
-            new_per_batch=manifest.new_per_batch,
-            stored=len(self.memory),
-        )
-        per_epoch = composition.steps_per_epoch(len(latents))
-        steps = per_epoch * training.epochs
-        rates = training.rates()
-        with session.clock("begin"):
-            self._training.run("begin", counts=counts)
-        batches = minibatches(
+        outcome = train_head(
+            self._training,
             latents,
             placed,
             self.memory,
-            composition=composition,
-            steps=steps,
-            slots=manifest.slots,
+            manifest=self.bundle.manifest,
+            training=training or self.bundle.manifest.training,
             rng=self._rng,
+            session=session,
         )
-        outcomes = []
-        for step in range(steps):
-            with session.clock("prepare"):
-                batch, targets = next(batches)
-            with session.clock("train"):
-                outcomes.append(
-                    self._training.run("train", latents=batch, targets=targets, **rates)
-                )
-            session.report("train", step + 1, steps)
-        last_epoch = outcomes[-per_epoch:]
-        loss = float(np.mean([outcome["loss"] for outcome in last_epoch]))
-        if not np.isfinite(loss):
-            raise InputError(f"Training diverged (loss {loss}) at lr {training.lr}; lower the lr")
-        with session.clock("consolidate"):
-            self._training.run("consolidate", counts=counts)
         number = self.sessions + 1
         with session.clock("memory"):
             self.memory.update(latents, placed, session=number, rng=self._rng)
@@ -303,9 +283,9 @@ class Learner:
             session=number,
             frames=len(latents),
             labels=tuple(str(slots.labels[slot]) for slot in np.unique(placed)),
-            steps=steps,
-            loss=loss,
-            accuracy=float(np.mean([outcome["accuracy"] for outcome in last_epoch])),
+            steps=outcome.steps,
+            loss=outcome.loss,
+            accuracy=outcome.accuracy,
             replay_patterns=len(self.memory),
             ready_to_committed_ms=session.since(started),
             timings=session.timings,
@@ -314,6 +294,8 @@ class Learner:
     @contextmanager
     def _exclusive(self) -> Iterator[None]:
         """Let one change at a time in; whatever ends it early, the state is the one before."""
+        if self._closed:
+            raise StateError("This learner is closed; open the bundle and its state again")
         if not self._busy.acquire(blocking=False):
             raise LrtfliteError("A session is running already; wait for it, or cancel it")
         rng = self._rng.bit_generator.state
@@ -339,6 +321,8 @@ class Learner:
         """Make what `_training` and the memory hold the state, on disk first."""
         sessions = self.sessions if sessions is None else sessions
         head = self._training.run("save")
+        if not all(np.isfinite(values).all() for values in head.values()):
+            raise InputError("Training diverged (weights are no numbers); lower the lr")
         if self._checkpoint is not None:
             self._checkpoint.commit(self._state(head=head, slots=slots, sessions=sessions))
         self._serving.run("restore", **head)
@@ -366,6 +350,8 @@ class Learner:
             meta={
                 "bundle": self.bundle.identity,
                 "replay_layer": self.bundle.manifest.replay_layer,
+                "replay_size": self.memory.capacity,
+                "policy": self.memory.policy,
                 "labels": list((slots or self._slots).labels),
                 "sessions": self.sessions if sessions is None else sessions,
                 "rng": self._rng.bit_generator.state,

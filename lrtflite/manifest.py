@@ -23,15 +23,18 @@ class Training:
     lr: float = 0.01
     momentum: float = 0.9
     weight_decay: float = 5e-4
-    epochs: int = 4
+    epochs: int = 8
 
     def __post_init__(self) -> None:
-        for name, low, high in (("lr", 0, math.inf), ("momentum", 0, 1), ("weight_decay", 0, 1)):
+        for name, most in (("lr", math.inf), ("momentum", 1.0), ("weight_decay", 1.0)):
             value = getattr(self, name)
-            if not (math.isfinite(value) and low <= value <= high):
-                raise InputError(f"Expected {name} of at least {low}, got {value}")
+            if not (
+                isinstance(value, (int, float)) and math.isfinite(value) and 0 <= value <= most
+            ):
+                up_to = "" if most == math.inf else f" and at most {most:g}"
+                raise InputError(f"Expected {name} as a number of at least 0{up_to}, got {value!r}")
         if not isinstance(self.epochs, int) or self.epochs < 1:
-            raise InputError(f"Expected at least 1 epoch, got {self.epochs}")
+            raise InputError(f"Expected at least 1 epoch, got {self.epochs!r}")
 
     def rates(self) -> dict[str, NDArray[np.float32]]:
         """The inputs of the head's `train` signature, all but the mini-batch."""
@@ -109,6 +112,12 @@ class Manifest:
 
 
 def _values(found: dict[str, Any]) -> dict[str, Any]:
+    for name in ("input_size", "batch_size", "new_per_batch", "replay_size"):
+        if not isinstance(found[name], int) or found[name] < 0:
+            raise ValueError(f"{name} is {found[name]!r}")
+    for name in ("replay_layer", "policy", "backbone", "latent_dtype"):
+        if not isinstance(found[name], str):
+            raise ValueError(f"{name} is {found[name]!r}")
     return {
         **found,
         "latent_shape": tuple(int(n) for n in found["latent_shape"]),

@@ -27,37 +27,40 @@ class Slots:
 
     def find(self, label: Label) -> int:
         """The slot of a label that is there already."""
-        if isinstance(label, (int, np.integer)):
-            if not 0 <= label < len(self.labels):
+        if _is_number(label):
+            if not 0 <= int(label) < len(self.labels):
                 raise InputError(f"Expected a slot of 0..{len(self.labels) - 1}, got {label}")
             return int(label)
-        if label not in self.labels:
+        if _text(label) not in self.labels:
             known = ", ".join(name for name in self.labels if name is not None) or "none yet"
             raise InputError(f"Expected a known label ({known}), got {label!r}")
         return self.labels.index(label)
 
     def place(self, label: Label) -> tuple[int, Slots]:
         """The slot of a label, which takes the first free one if it is new."""
-        if isinstance(label, (int, np.integer)):
+        if _is_number(label):
             slot = self.find(label)
             return slot, self if self.labels[slot] else self.rename(slot, f"class {slot}")
-        if label in self.labels:
-            return self.find(label), self
+        name = _text(label)
+        if name in self.labels:
+            return self.find(name), self
         if None not in self.labels:
             raise NoFreeSlot(
                 f"No free slot for {label!r}: all {len(self.labels)} are taken; forget a label, "
                 "or convert a bundle with more --classes"
             )
         slot = self.labels.index(None)
-        return slot, self.rename(slot, label)
+        return slot, self.rename(slot, name)
 
     def place_all(
         self, labels: Label | Sequence[Label], count: int
     ) -> tuple[NDArray[np.int32], Slots]:
         """Slots for `count` patterns, from one label for all or one each."""
-        if isinstance(labels, (str, int, np.integer)):
-            slot, slots = self.place(labels)
+        if isinstance(labels, str) or _is_number(labels):
+            slot, slots = self.place(labels)  # type: ignore[arg-type]
             return np.full(count, slot, np.int32), slots
+        if isinstance(labels, bytes) or not isinstance(labels, (Sequence, np.ndarray)):
+            raise InputError(f"Expected a label, or a list with one per frame, got {labels!r}")
         if len(labels) != count:
             raise InputError(f"Expected one label per frame, got {len(labels)} for {count} frames")
         slots, placed = self, np.empty(count, np.int32)
@@ -66,9 +69,11 @@ class Slots:
         return placed, slots
 
     def rename(self, label: Label, new: str) -> Slots:
-        if not isinstance(new, str) or not new.strip():
-            raise InputError(f"Expected a label of some text, got {new!r}")
-        return self._with(self.find(label), new)
+        new = _text(new)
+        slot = self.find(label)
+        if new in self.labels and self.labels.index(new) != slot:
+            raise InputError(f"Expected a label that is not taken, got {new!r}")
+        return self._with(slot, new)
 
     def free(self, slot: int) -> Slots:
         return self._with(slot, None)
@@ -77,3 +82,13 @@ class Slots:
         labels = list(self.labels)
         labels[slot] = label
         return replace(self, labels=tuple(labels))
+
+
+def _text(label: object) -> str:
+    if not isinstance(label, str) or not label.strip() or not label.isprintable():
+        raise InputError(f"Expected a label of one line of text, got {label!r}")
+    return label
+
+
+def _is_number(label: object) -> bool:
+    return isinstance(label, (int, np.integer)) and not isinstance(label, bool)

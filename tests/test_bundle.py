@@ -87,9 +87,12 @@ def test_other_manifests(copy: Path, tmp_path: Path) -> None:
 
 
 def test_a_field_of_the_wrong_kind(copy: Path) -> None:
-    edit_manifest(copy, latent_shape="wide")
-    with pytest.raises(BundleError, match="Damaged field"):
-        Bundle.open(copy)
+    for field, value in (("latent_shape", "wide"), ("input_size", "x"), ("backbone", 3)):
+        whole = (copy / "manifest.json").read_text()
+        edit_manifest(copy, **{field: value})
+        with pytest.raises(BundleError, match="Damaged field"):
+            Bundle.open(copy)
+        (copy / "manifest.json").write_text(whole)
 
 
 def test_wrong_numbers_fail_the_verification(copy: Path) -> None:

@@ -66,7 +66,7 @@ def test_a_failing_disk_leaves_the_old_state(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     target = {
-        "write": (checkpoint_module.np, "savez"),
+        "write": (checkpoint_module.np.lib.format, "write_array"),
         "fsync": (checkpoint_module.os, "fsync"),
         "replace": (Path, "replace"),
     }[step]

@@ -233,7 +233,7 @@ def test_a_full_disk_leaves_the_state_before(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint_module.np, "savez", full)
+        patch.setattr(checkpoint_module.os, "fsync", full)
         for change in (
             lambda: learner.learn_latents(latents_of(1), "b", training=TRAINING),
             lambda: learner.forget("a"),
@@ -307,6 +307,8 @@ def test_bad_input_leaves_the_learner_as_it_was(open_learner: Callable[..., Lear
         ("uint8", lambda: learner.learn(frames.astype(np.float32), "a")),
         ("uint8", lambda: learner.predict(np.full((128, 128, 3), np.nan))),
         ("diverged", lambda: learner.learn_latents(good, "a", training=Training(lr=1e30))),
+        ("an iterator", lambda: learner.learn(None, "a")),  # type: ignore[arg-type]
+        ("Expected a label", lambda: learner.learn_latents(good, None)),  # type: ignore[arg-type]
         ("known label", lambda: learner.forget("nobody")),
         ("known label", lambda: learner.rename("nobody", "b")),
     ]
@@ -323,6 +325,29 @@ def test_no_free_slot(open_learner: Callable[..., Learner]) -> None:
     with pytest.raises(NoFreeSlot, match="all 50 are taken"):
         learner.learn_latents(latents_of(1), "one more")
     learner.learn_latents(latents_of(1), "class 7")
+
+
+def test_a_closed_learner_changes_nothing(
+    open_learner: Callable[..., Learner], tmp_path: Path
+) -> None:
+    closed = open_learner(tmp_path)
+    closed.close()
+    owner = open_learner(tmp_path)
+    owner.learn_latents(latents_of(0), "kept", training=TRAINING)
+    for change in (
+        lambda: closed.learn_latents(latents_of(1), "intruder", training=TRAINING),
+        lambda: closed.rename("kept", "lost"),
+        lambda: closed.forget("kept"),
+        closed.undo,
+    ):
+        with pytest.raises(StateError, match="closed"):
+            change()
+    assert newest_state(tmp_path).meta["labels"][:2] == ["kept", None]
+
+
+def test_a_single_frame_is_a_session(open_learner: Callable[..., Learner]) -> None:
+    report = open_learner().learn(frames_of(0)[0], "a", training=TRAINING)
+    assert report.frames == 1
 
 
 def test_one_session_at_a_time(open_learner: Callable[..., Learner]) -> None:
@@ -346,6 +371,16 @@ def test_a_state_belongs_to_its_bundle(
         open_learner(tmp_path)
     # And the lock is let go.
     checkpoint_module.Checkpoint(tmp_path).close()
+
+
+def test_a_state_keeps_its_memory_options(
+    open_learner: Callable[..., Learner], demo: Path, tmp_path: Path
+) -> None:
+    open_learner(tmp_path, replay_size=7, policy="balanced").close()
+    with Learner.open(demo, tmp_path) as learner:
+        assert (learner.memory.capacity, learner.memory.policy) == (7, "balanced")
+    with Learner.open(demo, tmp_path, replay_size=9) as learner:
+        assert (learner.memory.capacity, learner.memory.policy) == (9, "balanced")
 
 
 def test_a_memory_that_is_too_small_for_the_state(

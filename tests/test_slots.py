@@ -39,7 +39,17 @@ def test_errors_say_what_to_do() -> None:
         SLOTS.find("hat")
     with pytest.raises(InputError, match="2 for 3 frames"):
         SLOTS.place_all(["cup", "ball"], 3)
-    with pytest.raises(InputError, match="some text"):
+    with pytest.raises(InputError, match="one line of text"):
         SLOTS.rename("cup", "  ")
-    with pytest.raises(InputError, match="distinct"):
+    with pytest.raises(InputError, match="not taken, got 'ball'"):
         SLOTS.rename("cup", "ball")
+    with pytest.raises(InputError, match="distinct"):
+        Slots(("cup", "cup"))
+
+
+@pytest.mark.parametrize("label", [None, 1.5, True, b"cup", "two\nlines"])
+def test_labels_are_names_or_numbers(label: object) -> None:
+    with pytest.raises(InputError, match="Expected a label"):
+        SLOTS.place_all([label], 1)  # type: ignore[list-item]
+    with pytest.raises(InputError, match="Expected a label"):
+        SLOTS.place_all(label, 1)  # type: ignore[arg-type]

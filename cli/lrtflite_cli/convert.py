@@ -42,6 +42,10 @@ def command(
     The bundle has a frozen feature model, a trainable head, a manifest and golden vectors; it is
     proved on every installed runtime before it is put in place.
     """
+    from lrtflite.layer_names import check_replay_layer
+
+    check_replay_layer(replay_layer)  # before TensorFlow, which takes seconds to load
+
     from lrtflite_converters.convert import convert, read_labels
     from lrtflite_converters.export import ExportOptions
 

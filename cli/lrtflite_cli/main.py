@@ -65,7 +65,9 @@ def cli() -> None:
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command line; errors that are the user's to mend are one line on stderr."""
     try:
-        cli.main(args=list(args) if args is not None else None, standalone_mode=False)
+        cli.main(
+            args=None if args is None else list(args), prog_name="lrtflite", standalone_mode=False
+        )
     except click.ClickException as error:
         error.show()
         sys.exit(error.exit_code)

@@ -26,14 +26,19 @@ from lrtflite.errors import LrtfliteError
     "class, 8 epochs, memory 500.",
 )
 @click.option("--sessions", type=click.IntRange(min=1), help="Stop after so many.")
-@click.option("--replay-size", type=click.IntRange(min=0), help="Latents kept.  [bundle's]")
+@click.option(
+    "--replay-size", type=click.IntRange(min=0), help="Latents kept.", show_default="bundle's"
+)
 @click.option(
     "--policy",
     type=click.Choice(["algorithm1", "balanced"]),
-    help="Which latents are kept.  [bundle's; app: balanced]",
+    help="Which latents are kept.",
+    show_default="bundle's; app: balanced",
 )
-@click.option("--epochs", type=click.IntRange(min=1), help="Per session.  [bundle's; app: 8]")
-@click.option("--lr", type=click.FloatRange(min=0), help="Learning rate.  [bundle's]")
+@click.option(
+    "--epochs", type=click.IntRange(min=1), help="Per session.", show_default="bundle's; app: 8"
+)
+@click.option("--lr", type=click.FloatRange(min=0), help="Learning rate.", show_default="bundle's")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option(
     "--runtime",
@@ -43,12 +48,17 @@ from lrtflite.errors import LrtfliteError
     help="ai-edge-litert or tflite-runtime.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--first-classes", type=click.IntRange(min=1), help="In the first session.  [10]")
-@click.option("--visits", type=click.IntRange(min=1), help="Sessions per class.  [2; app: 1]")
+@click.option(
+    "--first-classes", type=click.IntRange(min=1), help="In the first session.", show_default="10"
+)
+@click.option(
+    "--visits", type=click.IntRange(min=1), help="Sessions per class.", show_default="2; app: 1"
+)
 @click.option(
     "--batch-frames",
     type=click.IntRange(min=1),
-    help="Frames per class and session, at most.  [all; app: 100]",
+    help="Frames per class and session, at most.",
+    show_default="all; app: 100",
 )
 @click.option("--json", "json_path", metavar="PATH", help="Write the results; - is stdout.")
 @click.option("--report", "report_path", metavar="PATH", help="Write one HTML file with plots.")

@@ -40,27 +40,41 @@ POSITIVE = click.IntRange(min=1)
 )
 @click.option("--out", type=PATH, default="model.keras", show_default=True, help="Model to save.")
 @click.option(
-    "--weights", help="Start: demo, imagenet, none, or a file.  [demo; none for a backbone]"
+    "--weights",
+    help="Start: demo, imagenet, none, or a file.",
+    show_default="demo; none for a backbone",
 )
-@click.option("--alpha", type=float, help="Width.  [the weights' own; 0.25 for a backbone]")
-@click.option("--activation", type=click.Choice(["relu6", "relu"]), help="[the weights' own]")
-@click.option("--input-size", default=128, show_default=True, help="Side of the square frames.")
-@click.option("--first-classes", type=POSITIVE, help="Classes of the first batch.  [10]")
-@click.option("--visits", type=POSITIVE, help="Visits per class of its stream.  [2]")
-@click.option("--epochs", type=POSITIVE, help="[4; 30 for a backbone]")
-@click.option("--batch-size", type=click.IntRange(min=2), help="[128; 64 for a backbone]")
-@click.option("--lr", type=click.FloatRange(min=0), help="[0.001; 0.1 for a backbone]")
-@click.option("--cosine/--constant", default=None, help="[constant; cosine for a backbone]")
 @click.option(
-    "--weight-decay", type=click.FloatRange(min=0), help="[0.0005; 0.0001 for a backbone]"
+    "--alpha", type=float, help="Width.", show_default="the weights' own; 0.25 for a backbone"
 )
-@click.option("--augment/--no-augment", default=None, help="Flip, shift, light.  [backbone only]")
-@click.option("--frames-per-video", type=POSITIVE, help="Evenly spread.  [all; 20 for a backbone]")
+@click.option("--activation", type=click.Choice(["relu6", "relu"]), show_default="the weights' own")
+@click.option("--input-size", default=128, show_default=True, help="Side of the square frames.")
+@click.option(
+    "--first-classes", type=POSITIVE, help="Classes of the first batch.", show_default="10"
+)
+@click.option("--visits", type=POSITIVE, help="Visits per class of its stream.", show_default="2")
+@click.option("--epochs", type=POSITIVE, show_default="4; 30 for a backbone")
+@click.option("--batch-size", type=click.IntRange(min=2), show_default="128; 64 for a backbone")
+@click.option("--lr", type=click.FloatRange(min=0), show_default="0.001; 0.1 for a backbone")
+@click.option("--cosine/--constant", default=None, show_default="constant; cosine for a backbone")
+@click.option(
+    "--weight-decay", type=click.FloatRange(min=0), show_default="0.0005; 0.0001 for a backbone"
+)
+@click.option(
+    "--augment/--no-augment", default=None, help="Flip, shift, light.", show_default="backbone only"
+)
+@click.option(
+    "--frames-per-video",
+    type=POSITIVE,
+    help="Evenly spread.",
+    show_default="all; 20 for a backbone",
+)
 @click.option(
     "--patience",
     type=POSITIVE,
     help="Stop after so many epochs without a better accuracy on a tenth of the training frames, "
-    "and keep the best epoch.  [never]",
+    "and keep the best epoch.",
+    show_default="never",
 )
 @click.option(
     "--seed",

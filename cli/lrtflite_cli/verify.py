@@ -20,9 +20,12 @@ def command(bundle: str, runtime: str, as_json: bool) -> None:
     Checks hashes, op set, signatures and shapes, and replays the golden vectors: latents, a few
     training steps and the state after them must come out as TensorFlow computed them.
     """
+    from lrtflite.quiet import quiet_stderr
     from lrtflite.verify import verify_bundle
 
-    checks = verify_bundle(bundle, runtime=runtime)
+    # The runtimes announce their delegate on stderr.
+    with quiet_stderr():
+        checks = verify_bundle(bundle, runtime=runtime)
     if as_json:
         click.echo(json.dumps([asdict(check) for check in checks], indent=2))
     else:

@@ -24,7 +24,7 @@ from lrtflite.runtime import describe_runtime, installed_runtimes
 from lrtflite_converters.features import Features, convert_features
 from lrtflite_converters.golden import golden_vectors
 from lrtflite_converters.head import Head, convert_head
-from lrtflite_converters.split import below, check_replay_layer
+from lrtflite_converters.split import below, check_trainable_above
 from lrtflite_converters.tflite import op_names
 
 # As many free slots as the paper's app has beside its ten pre-trained classes.
@@ -46,7 +46,7 @@ class ExportOptions:
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
-        check_replay_layer(self.replay_layer)
+        check_trainable_above(self.replay_layer)
         if not 1 <= self.new_per_batch <= self.batch_size:
             raise ModelError(
                 f"Expected 1 to {self.batch_size} new patterns in a mini-batch of "

@@ -12,9 +12,14 @@ from lrtflite_converters.tflite import to_tflite
 class Features(tf.Module):
     """The network below the replay layer, with its preprocessing, frozen."""
 
+    below: keras.Model
+
     def __init__(self, below: keras.Model) -> None:
         super().__init__()
-        self.below = below
+        # Only the variables are tracked: saving a tracked Keras model traces each of its layers
+        # several times over, which is most of a conversion's time and changes no byte of the file.
+        object.__setattr__(self, "below", below)
+        self.tracked = below.variables
         size = below.input_shape[1]
 
         @tf.function(input_signature=[tf.TensorSpec([None, size, size, 3], tf.uint8, "frames")])

@@ -13,12 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.errors import ModelError
 from lrtflite.manifest import Training
 from lrtflite_converters.features import Features
 from lrtflite_converters.head import Head
 
 FRAMES = 6
 STEPS = 3
+# An untrained network fades from layer to layer; nothing could be learned from its latents.
+FAINTEST = 1e-6
 
 
 def golden_vectors(
@@ -30,6 +33,11 @@ def golden_vectors(
     rng = np.random.default_rng(0)
     frames = _frames(size, rng)
     latents = features.extract(frames)["latents"].numpy()
+    if np.abs(latents).max() < FAINTEST:
+        raise ModelError(
+            f"Expected a trained network, got latents of {np.abs(latents).max():.0e} at most; "
+            "train it, or give it weights"
+        )
     classes = rng.permutation(max(slots, FRAMES))[:FRAMES].astype(np.int32) % slots
     rows = rng.integers(0, FRAMES, (STEPS, batch_size)).astype(np.int32)
     counts = np.bincount(classes, minlength=slots).astype(np.float32)

@@ -5,16 +5,15 @@ from __future__ import annotations
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite.host.mobilenet import REPLAY_LAYERS
+from lrtflite.layer_names import check_replay_layer
 
 # The replay layers above which a head can be built.
 TRAINABLE_ABOVE = ("pool6",)
 
 
-def check_replay_layer(name: str) -> None:
+def check_trainable_above(name: str) -> None:
     """Refuse a layer that does not exist, or above which nothing can train yet."""
-    if name not in REPLAY_LAYERS:
-        raise ModelError(f"Expected a replay layer of {', '.join(REPLAY_LAYERS)}, got {name!r}")
+    check_replay_layer(name)
     if name not in TRAINABLE_ABOVE:
         raise ModelError(
             f"Expected a replay layer above which this version can train "

@@ -6,10 +6,10 @@ Nothing on a device imports this package. Keras is always `tf_keras` (Keras 2).
 from __future__ import annotations
 
 import os
-import tempfile
 from importlib.util import find_spec
 
 from lrtflite.errors import MissingExtra
+from lrtflite.quiet import quiet_stderr
 
 for _package in ("tensorflow", "tf_keras"):
     if find_spec(_package) is None:
@@ -19,16 +19,6 @@ for _package in ("tensorflow", "tf_keras"):
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
-def _import_tensorflow() -> None:
-    """Its notes about absent GPUs go to file descriptor 2 before any setting can stop them."""
-    stderr = os.dup(2)
-    with tempfile.TemporaryFile() as notes:
-        os.dup2(notes.fileno(), 2)
-        try:
-            import tensorflow  # noqa: F401
-        finally:
-            os.dup2(stderr, 2)
-            os.close(stderr)
-
-
-_import_tensorflow()
+# Its notes about absent GPUs come before any setting can stop them.
+with quiet_stderr():
+    import tensorflow  # noqa: F401

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 import tf_keras as keras
 
-from lrtflite.host.mobilenet import KERAS_NAMES, REPLAY_LAYERS, conv_name
+from lrtflite.host.mobilenet import conv_name
+from lrtflite.layer_names import KERAS_NAMES, REPLAY_LAYERS
 
 __all__ = ["REPLAY_LAYERS", "LayerCost", "NetworkCost", "network_cost"]
 

@@ -24,8 +24,9 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.host.mobilenet import KERAS_NAMES, conv_name, norm_name
+from lrtflite.host.mobilenet import conv_name, norm_name
 from lrtflite.host.model_file import UNREADABLE, first_line, load_model, replacing
+from lrtflite.layer_names import KERAS_NAMES
 
 KERAS_EPSILON = 1e-3
 BRN_EPSILON = 1e-5

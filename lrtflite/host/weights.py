@@ -11,7 +11,7 @@ import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite.host.mobilenet import KERAS_NAMES, conv_name, mobilenet_v1, norm_name
+from lrtflite.host.mobilenet import conv_name, mobilenet_v1, norm_name
 from lrtflite.host.model_file import first_line
 from lrtflite.host.weight_files import (
     BackboneWeights,
@@ -19,6 +19,7 @@ from lrtflite.host.weight_files import (
     read_weights,
     write_weights,
 )
+from lrtflite.layer_names import KERAS_NAMES
 
 # What keras.applications has weights for.
 PUBLISHED_SIZES = (128, 160, 192, 224)

@@ -9,9 +9,10 @@ import pytest
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite.host.mobilenet import KERAS_NAMES, REPLAY_LAYERS, ClassSlots, mobilenet_v1
+from lrtflite.host.mobilenet import ClassSlots, mobilenet_v1
 from lrtflite.host.weight_files import weight_names
 from lrtflite.host.weights import load_weights
+from lrtflite.layer_names import KERAS_NAMES, REPLAY_LAYERS
 
 
 def randomised_keras_mobilenet(alpha: float, size: int) -> keras.Model:

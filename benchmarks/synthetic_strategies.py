@@ -1,0 +1,174 @@
+"""How far strategies lie apart on the synthetic stream, with the demo bundle and its own head.
+
+Fifty objects, 10 in the first session, then one object a session. Accuracy over the whole test set
+after the last session, per seed of the world; each strategy sees the same latents.
+
+- cumulative: one session with everything at once, for more epochs;
+- replay: CWR* with a replay memory, as `lrtflite simulate` runs it;
+- no replay: CWR* alone;
+- naive: plain fine-tuning of the same head on one session after another.
+
+    python benchmarks/synthetic_strategies.py [--seeds 1000 1001 1002] [--visits 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite import Bundle, Learner, LrtfliteError, Training
+from lrtflite.bundle import demo_bundle
+from lrtflite.data import StreamOptions, nic_stream, open_source
+from lrtflite.memory import ReplayMemory
+from lrtflite.metrics import accuracy
+from lrtflite.minibatch import Composition, minibatches
+from lrtflite.runtime import Model, describe_runtime
+from lrtflite_firmware_sim.machine import this_machine
+
+CUMULATIVE_EPOCHS = 40
+TARGETS = "cumulative at least 0.85, naive below 0.30, replay within 0.05 of cumulative"
+
+Latents = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class World:
+    """One seed's stream as latents: what each session brings, and the test set."""
+
+    sessions: list[tuple[Latents, list[int]]]
+    test: Latents
+    test_labels: list[int]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1000, 1001, 1002])
+    parser.add_argument("--visits", type=int, default=4)
+    parser.add_argument("--replay-size", type=int, help="latents kept  [the bundle's]")
+    parser.add_argument("--epochs", type=int, help="per session  [the bundle's]")
+    parser.add_argument("--lr", type=float, help="[the bundle's]")
+    parser.add_argument("--bundle", type=Path, help="in place of the demo bundle")
+    parser.add_argument("--runtime", default="auto")
+    arguments = parser.parse_args()
+    try:
+        if arguments.bundle is not None:
+            print(run(Bundle.open(arguments.bundle), arguments))
+        else:
+            with demo_bundle() as path:
+                print(run(Bundle.open(path), arguments))
+    except LrtfliteError as error:
+        sys.exit(f"Error: {error}")
+
+
+def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
+    manifest = bundle.manifest
+    training = manifest.training.with_options(lr=arguments.lr, epochs=arguments.epochs)
+    memory = manifest.replay_size if arguments.replay_size is None else arguments.replay_size
+    runtime: str = arguments.runtime
+    strategies: dict[str, Callable[[World], NDArray[np.intp]]] = {
+        "cumulative": lambda world: learn_at_once(bundle, world, training, runtime=runtime),
+        "replay": lambda world: learn_stream(bundle, world, training, memory, runtime=runtime),
+        "no replay": lambda world: learn_stream(bundle, world, training, 0, runtime=runtime),
+        "naive": lambda world: fine_tune(bundle, world, training, runtime=runtime),
+    }
+    rows = []
+    for seed in arguments.seeds:
+        world = extract(bundle, seed=seed, visits=arguments.visits, runtime=runtime)
+        print(f"seed {seed}: latents ready", file=sys.stderr)
+        rows.append([accuracy(learn(world), world.test_labels) for learn in strategies.values()])
+    lines = [" ".join([f"{'seed':>6}", *(f"{name:>10}" for name in strategies)])]
+    for seed, row in zip([*arguments.seeds, "mean"], [*rows, np.mean(rows, axis=0)]):
+        lines.append(" ".join([f"{seed:>6}", *(f"{value:10.3f}" for value in row)]))
+    frames = sum(len(labels) for _, labels in world.sessions)
+    lines += [
+        f"targets, of the mean: {TARGETS}",
+        f"{len(world.sessions)} sessions, {frames} frames, {len(world.test_labels)} test frames; "
+        f"{memory} latents, {training.epochs} epochs, lr {training.lr:g}; cumulative "
+        f"{CUMULATIVE_EPOCHS} epochs; backbone: {manifest.backbone}",
+        f"{describe_runtime(Model(bundle.head, runtime=runtime).runtime)}, on {this_machine()}",
+    ]
+    return "\n".join(lines)
+
+
+def extract(bundle: Bundle, *, seed: int, visits: int, runtime: str) -> World:
+    source = open_source("synthetic", size=bundle.manifest.input_size, seed=seed)
+    stream = nic_stream(source, StreamOptions(visits=visits, seed=seed))
+    with Learner.open(bundle, runtime=runtime) as learner:
+        test = source.test_clips()
+        return World(
+            sessions=[
+                (learner.extract(np.stack(list(batch.frames()))), list(batch.labels))
+                for batch in stream
+            ],
+            test=np.concatenate([learner.extract(np.stack(list(clip.read()))) for clip in test]),
+            test_labels=[clip.label for clip in test for _ in range(clip.length)],
+        )
+
+
+def learn_stream(
+    bundle: Bundle, world: World, training: Training, memory: int, *, runtime: str
+) -> NDArray[np.intp]:
+    """(n,) the slot that each test frame is given after the last session."""
+    with Learner.open(bundle, runtime=runtime, replay_size=memory) as learner:
+        for latents, labels in world.sessions:
+            learner.learn_latents(latents, labels, training=training)
+        return np.asarray(learner.probabilities(world.test).argmax(axis=1))
+
+
+def learn_at_once(
+    bundle: Bundle, world: World, training: Training, *, runtime: str
+) -> NDArray[np.intp]:
+    everything = World([_together(world)], world.test, world.test_labels)
+    longer = replace(training, epochs=CUMULATIVE_EPOCHS)
+    return learn_stream(bundle, everything, longer, 0, runtime=runtime)
+
+
+def _together(world: World) -> tuple[Latents, list[int]]:
+    latents, labels = zip(*world.sessions)
+    return np.concatenate(latents), [label for session in labels for label in session]
+
+
+def fine_tune(
+    bundle: Bundle, world: World, training: Training, *, runtime: str
+) -> NDArray[np.intp]:
+    """Plain SGD through the bundle's head.
+
+    Where nothing is past (counts 0) and every class counts as present, `begin` loads all weights
+    and `consolidate` puts them back, less one scalar, which no argmax sees: CWR* is switched off.
+    """
+    manifest = bundle.manifest
+    head = Model(bundle.head, runtime=runtime)
+    present = np.ones(manifest.slots, np.float32)
+    nothing = ReplayMemory(0, manifest.latent_shape)
+    rng = np.random.default_rng(0)
+    for latents, labels in world.sessions:
+        state = head.run("save")
+        state["past"] = np.zeros_like(state["past"])
+        head.run("restore", **state)
+        head.run("begin", counts=present)
+        composition = Composition.of(
+            batch_size=manifest.batch_size, new_per_batch=manifest.new_per_batch, stored=0
+        )
+        steps = composition.steps_per_epoch(len(latents)) * training.epochs
+        for batch, targets in minibatches(
+            latents,
+            np.array(labels, np.int32),
+            nothing,
+            composition=composition,
+            steps=steps,
+            slots=manifest.slots,
+            rng=rng,
+        ):
+            head.run("train", latents=batch, targets=targets, **training.rates())
+        head.run("consolidate", counts=present)
+    return np.asarray(head.run("infer", latents=world.test)["probabilities"].argmax(axis=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+"""The paper's network as a table, and its layers' names; no TensorFlow is needed to know them."""
+
+from __future__ import annotations
+
+from lrtflite.errors import ModelError
+
+# The paper's Table "model_arch": block, filters of its pointwise convolution at alpha 1.0, stride
+# of its depthwise one. Before them comes conv1 (3x3, 32 filters, stride 2), after them pool6, fc7.
+CONV1_FILTERS = 32
+BLOCKS = (
+    ("conv2_1", 64, 1),
+    ("conv2_2", 128, 2),
+    ("conv3_1", 128, 1),
+    ("conv3_2", 256, 2),
+    ("conv4_1", 256, 1),
+    ("conv4_2", 512, 2),
+    ("conv5_1", 512, 1),
+    ("conv5_2", 512, 1),
+    ("conv5_3", 512, 1),
+    ("conv5_4", 512, 1),
+    ("conv5_5", 512, 1),
+    ("conv5_6", 1024, 2),
+    ("conv6", 1024, 1),
+)
+
+# Paper's name -> name of the same convolution in keras.applications, in network order.
+KERAS_NAMES: dict[str, str] = {"conv1": "conv1"}
+for _number, (_block, _, _) in enumerate(BLOCKS, start=1):
+    KERAS_NAMES[f"{_block}/dw"] = f"conv_dw_{_number}"
+    KERAS_NAMES[f"{_block}/sep"] = f"conv_pw_{_number}"
+PAPER_NAMES: dict[str, str] = {keras_name: paper for paper, keras_name in KERAS_NAMES.items()}
+
+# Where latents can be taken, from native rehearsal to the last layer before the classifier.
+REPLAY_LAYERS: tuple[str, ...] = ("images", *KERAS_NAMES, "pool6")
+
+
+def check_replay_layer(name: str) -> None:
+    """Refuse a layer that does not exist."""
+    if name not in REPLAY_LAYERS:
+        raise ModelError(f"Expected a replay layer of {', '.join(REPLAY_LAYERS)}, got {name!r}")

@@ -1,0 +1,148 @@
+"""Who may import whom, what a package offers, and what its text must not say."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+STANDARD = frozenset(sys.stdlib_module_names)
+OURS = {
+    "lrtflite": ROOT / "lrtflite",
+    "lrtflite_converters": ROOT / "converters" / "lrtflite_converters",
+    "lrtflite_firmware_sim": ROOT / "firmware_sim" / "lrtflite_firmware_sim",
+    "lrtflite_cli": ROOT / "cli" / "lrtflite_cli",
+}
+HOST = frozenset({"tensorflow", "tf_keras"})
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a part may import: when it is imported itself, and later, inside its functions."""
+
+    at_once: frozenset[str]
+    later: frozenset[str] = frozenset()
+
+
+# "lrtflite.host" is a part of its own; "lrtflite" means the device side.
+RULES = {
+    "lrtflite": Rule(frozenset({"numpy", "lrtflite"}), frozenset({"PIL", "av"})),
+    "lrtflite.host": Rule(frozenset({"numpy", "h5py", "lrtflite", "lrtflite.host", *HOST})),
+    "lrtflite_converters": Rule(
+        frozenset({"numpy", "lrtflite", "lrtflite.host", "lrtflite_converters", *HOST})
+    ),
+    "lrtflite_firmware_sim": Rule(
+        frozenset({"numpy", "lrtflite", "lrtflite_firmware_sim"}),
+        frozenset({"rich", "matplotlib"}),
+    ),
+    "lrtflite_cli": Rule(
+        frozenset({"click", "lrtflite", "lrtflite_cli"}),
+        frozenset({"rich", "lrtflite.host", "lrtflite_converters", "lrtflite_firmware_sim"}),
+    ),
+}
+
+
+def sources() -> list[Path]:
+    return [path for folder in OURS.values() for path in sorted(folder.rglob("*.py"))]
+
+
+def part_of(path: Path) -> str:
+    if (ROOT / "lrtflite" / "host") in path.parents:
+        return "lrtflite.host"
+    return next(name for name, folder in OURS.items() if folder in path.parents)
+
+
+def imports(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[str, bool]]:
+    """Every imported module and whether that is inside a function; type checkers' ones left out."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield alias.name, inside
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "imports name the whole module"
+            assert node.module is not None
+            yield node.module, inside
+        else:
+            deeper = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
+            yield from imports(node, inside=inside or deeper)
+
+
+def package_of(module: str) -> str:
+    names = module.split(".")
+    return "lrtflite.host" if names[:2] == ["lrtflite", "host"] else names[0]
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_arrows_point_one_way(path: Path) -> None:
+    rule = RULES[part_of(path)]
+    for module, inside in imports(ast.parse(path.read_text(encoding="utf-8"))):
+        package = package_of(module)
+        allowed = STANDARD | rule.at_once | (rule.later if inside else frozenset())
+        assert package in allowed, f"{module} {'in a function' if inside else 'at once'}"
+
+
+@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_keras_is_always_tf_keras(path: Path) -> None:
+    # `keras` and `tf.keras` may be Keras 3, which neither the layers nor tfmot work with.
+    assert not re.search(r"\btf\.keras\b|tensorflow\.keras", path.read_text(encoding="utf-8"))
+
+
+def test_the_device_side_is_light() -> None:
+    # The other half of the rules: what those modules import in their turn.
+    device = "import lrtflite, lrtflite.verify, lrtflite.data, lrtflite_firmware_sim"
+    assert loaded(device) - loaded("import numpy") == {"lrtflite", "lrtflite_firmware_sim"}
+
+
+def loaded(script: str) -> set[str]:
+    """The packages that a fresh interpreter has after a script, the standard library left out."""
+    script += "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return set(done.stdout.split()) - STANDARD
+
+
+@pytest.mark.parametrize("name", ["lrtflite", "lrtflite.data", "lrtflite_firmware_sim"])
+def test_all_is_complete(name: str) -> None:
+    package = importlib.import_module(name)
+    assert package.__file__ is not None
+    tree = ast.parse(Path(package.__file__).read_text(encoding="utf-8"))
+    offered = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and package_of(node.module or "") == package_of(name)
+        for alias in node.names
+    }
+    assert set(package.__all__) == offered
+    assert sorted(package.__all__) == list(package.__all__)
+    for each in package.__all__:
+        assert getattr(package, each) is not None
+
+
+def texts() -> Iterator[Path]:
+    """Everything that a reader of the project may read."""
+    kinds = {".py", ".md", ".toml", ".json", ".yml", ".yaml", ".cfg", ".txt", ".sh", ""}
+    others = (ROOT / name for name in ("tests", "docs", "examples", "benchmarks"))
+    for top in (*OURS.values(), *others):
+        for path in sorted(top.rglob("*")):
+            if path.is_file() and path.suffix in kinds and "__pycache__" not in path.parts:
+                yield path
+    for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "Makefile", "pyproject.toml"):
+        yield ROOT / name
+    yield ROOT / ".ci" / "run"
+
+
+def test_no_text_names_a_folder_of_one_machine() -> None:
+    machine = re.compile(r"(?<![\w.])/(?:home|root|tmp|work|Users|opt|var/folders)/")
+    for path in texts():
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+            assert not machine.search(line), f"{path.relative_to(ROOT)}:{number}: {line.strip()}"

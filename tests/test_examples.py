@@ -1,0 +1,174 @@
+"""Each example does what it says, at a small size, in a process of its own."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lrtflite import Learner
+from lrtflite.bundle import Bundle
+from lrtflite.checkpoint import newest_state
+from lrtflite.runtime import Model
+
+ROOT = Path(__file__).parent.parent
+EXAMPLES = ROOT / "examples"
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """What an example prints, run in the test's temporary folder; `typed` is its keyboard."""
+
+    def example(name: str, *args: object, typed: str = "", fails: bool = False) -> str:
+        done = subprocess.run(
+            [sys.executable, str(EXAMPLES / name), *map(str, args)],
+            cwd=tmp_path,
+            input=typed,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == fails, done.stderr
+        return done.stderr if fails else done.stdout
+
+    return example
+
+
+def picture(kind: int, seed: int, side: tuple[int, int] = (96, 128)) -> np.ndarray:
+    """(96, 128, 3) uint8: broad stripes or fine checks, in colours of their own, with noise."""
+    rows, columns = np.indices(side)
+    shape = (columns // 24 % 2) if kind == 0 else (rows // 6 + columns // 6) % 2
+    light, dark = (((230, 60, 40), (90, 10, 10)), ((40, 90, 230), (230, 230, 120)))[kind]
+    plain = np.where(shape[..., np.newaxis], light, dark)
+    noise = np.random.default_rng(seed).normal(0, 12, (*side, 3))
+    return np.clip(plain + noise, 0, 255).astype(np.uint8)
+
+
+def test_all_of_them_are_tested_and_in_the_readme() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    names = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
+    tested = {"teach_from_folder.py", "camera_loop.py", "compare_states.py"}
+    assert names == {*tested, "kotlin.md", "cpp.md"}
+    for name in names:
+        assert f"(examples/{name})" in readme
+
+
+def test_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> None:
+    for kind, name in enumerate(("bricks", "tiles")):
+        folder = tmp_path / f"day {kind}" / name
+        folder.mkdir(parents=True)
+        for k in range(8):
+            Image.fromarray(picture(kind, k)).save(folder / f"{k}.jpg")
+        (folder / "notes.txt").write_text("not a picture")
+        # A picture that lies on its side, as a phone writes it.
+        exif = Image.Exif()
+        exif[0x0112] = 6
+        Image.fromarray(np.rot90(picture(kind, 99))).save(tmp_path / f"new-{kind}.jpg", exif=exif)
+
+    first = run("teach_from_folder.py", demo, "day 0", "--state", "state")
+    assert re.fullmatch(r"learned bricks from 8 pictures in \d+ ms, 8 in memory\n", first)
+    args = ("--state", "state", "--predict", "new-0.jpg", "new-1.jpg")
+    lines = run("teach_from_folder.py", demo, "day 1", *args).splitlines()
+    assert re.fullmatch(r"learned tiles from 8 pictures in \d+ ms, 16 in memory", lines[0])
+    assert re.fullmatch(r"new-0.jpg: bricks \d+%, tiles \d+%", lines[1])
+    assert re.fullmatch(r"new-1.jpg: tiles \d+%, bricks \d+%", lines[2])
+
+    state = newest_state(tmp_path / "state")
+    assert [label for label in state.meta["labels"] if label] == ["bricks", "tiles"]
+    assert state.meta["sessions"] == 2
+    assert "nowhere" in run("teach_from_folder.py", demo, "nowhere", fails=True)
+
+
+def test_camera_loop_learns_what_is_named(demo: Path, tmp_path: Path, run: Run) -> None:
+    args = ("--camera", "synthetic", "--seconds", 0.25, "--fps", 40)
+    said = run("camera_loop.py", demo, *args, typed="mug\n\nball\n")
+    assert "nothing learned yet" in said
+    assert "recording, 0 s" in said
+    learned = re.findall(r"learned (\w+), (\d+) frames, \d+ ms\n", said)
+    assert learned == [("mug", "10"), ("ball", "10")]
+    # After the first lesson everything is a mug.
+    assert said.index("mug 100%") > said.index("learned mug")
+
+    state = newest_state(tmp_path / "state")
+    assert [label for label in state.meta["labels"] if label] == ["mug", "ball"]
+    assert np.bincount(state.arrays["memory/labels"]).tolist() == [10, 10]
+
+
+def test_camera_loop_reads_videos(demo: Path, tmp_path: Path, run: Run) -> None:
+    av = pytest.importorskip("av", reason="needs the extra video")
+    for kind in range(2):
+        with av.open(str(tmp_path / f"{kind}.mp4"), "w") as container:
+            stream = container.add_stream("mpeg4", rate=30)
+            stream.height, stream.width = picture(kind, 0).shape[:2]
+            for k in range(30):
+                frame = av.VideoFrame.from_ndarray(picture(kind, k), format="rgb24")
+                container.mux(stream.encode(frame))
+            container.mux(stream.encode())
+    for kind, name in enumerate(("bricks", "tiles")):
+        said = run("camera_loop.py", demo, "--camera", f"{kind}.mp4", "--fps", 1e6, typed=name)
+        # The first of the 30 frames was only looked at.
+        assert f"learned {name}, 29 frames" in said
+    for kind, name in enumerate(("bricks", "tiles")):
+        said = run("camera_loop.py", demo, "--camera", f"{kind}.mp4")
+        assert re.search(rf"\033\[K{name} \d+%, \w+ \d+%", said)
+    assert "Error:" in run("camera_loop.py", demo, "--camera", "nowhere.mp4", fails=True)
+
+
+def test_compare_states(demo: Path, tmp_path: Path, run: Run) -> None:
+    old, new = tmp_path / "old", tmp_path / "new"
+    for state, lessons in ((old, ["mug", "hat"]), (new, ["mug", "hat", "pen", "mug"])):
+        with Learner.open(demo, state, seed=1) as learner:
+            shape = learner.bundle.manifest.latent_shape
+            for number, lesson in enumerate(lessons):
+                latents = np.random.default_rng(number).random((9, *shape), np.float32)
+                learner.learn_latents(latents, lesson)
+            if state == new:
+                learner.rename("hat", "cap")
+    lines = run("compare_states.py", "old", "new").splitlines()
+    assert lines[0].startswith("old: 2 sessions, 2 labels, 18 latents in memory, bundle ")
+    assert lines[1].startswith("new: 4 sessions, 3 labels, 36 latents in memory, bundle ")
+    assert lines[2].split() == ["label", "patterns", "seen", "memory", "moved"]
+
+    before, after = newest_state(old).arrays["head/cw"], newest_state(new).arrays["head/cw"]
+    moved = np.sqrt(((after - before) ** 2).sum(1)) / np.sqrt((before**2).sum(1) + 1e-30)
+    # Each session counts its own nine patterns and nine or more of each class in memory:
+    # mug 9 + 9 | + 9 + 18, hat 0 + 9 | + 9 + 9, pen | 9 + 9.
+    assert re.split(r"  +", lines[3]) == ["mug", "18 -> 45", "9 -> 18", f"{moved[0]:.1%}"]
+    assert re.split(r"  +", lines[4]) == ["hat -> cap", "9 -> 27", "9 -> 9", f"{moved[1]:.1%}"]
+    assert re.split(r"  +", lines[5]) == ["pen", "0 -> 18", "0 -> 9", "new"]
+    assert len(lines) == 6
+
+    (tmp_path / "none").mkdir()
+    assert "no state-*.npz" in run("compare_states.py", "old", "none", fails=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "call", "tensor"),
+    [
+        ("kotlin.md", r'run\((features|head), "(\w+)"', r'"(\w+)" to |listOf\((.*"lr".*)\)'),
+        ("cpp.md", r'(features|head)_\["(\w+)"\]', r'\.(?:in|out)\("(\w+)"'),
+    ],
+    ids=["kotlin", "cpp"],
+)
+def test_other_languages_use_the_real_signatures(
+    demo: Path, name: str, call: str, tensor: str
+) -> None:
+    text = (EXAMPLES / name).read_text(encoding="utf-8")
+    bundle = Bundle.open(demo)
+    models = {"features": Model(bundle.features), "head": Model(bundle.head)}
+    called = set(re.findall(call, text))
+    assert called == {(name, key) for name, model in models.items() for key in model.signatures}
+
+    used = {word for match in re.finditer(tensor, text) for word in re.findall(r"\w+", match[0])}
+    signatures = [sign for model in models.values() for sign in model.signatures.values()]
+    inputs = {name for signature in signatures for name in signature.inputs}
+    outputs = {name for signature in signatures for name in signature.outputs}
+    assert inputs <= used
+    assert used - {"to", "listOf", "in", "out"} <= inputs | outputs

@@ -1,0 +1,214 @@
+"""The README keeps its word: its snippets and commands run, its links and tables are right."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import fields
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from lrtflite.bundle import Bundle
+from lrtflite.checkpoint import newest_state
+from lrtflite.manifest import Manifest
+from lrtflite.runtime import Model
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+HOST_COMMANDS = ("layers", "train", "convert")
+# Options that make a command small; the last of two equal options counts.
+SMALL = {
+    "simulate": ["--sessions", "2", "--dataset", "synthetic?frames=4&test_frames=1"],
+    "train": ["--epochs", "1", "--batch-size", "4"],
+}
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.M | re.S)
+
+
+def commands() -> list[list[str]]:
+    """The words of every `lrtflite ...` line of the README, without comments."""
+    lines = "".join(blocks("sh")).replace("\\\n", " ").splitlines()
+    words = (shlex.split(line, comments=True) for line in lines)
+    return [found[1:] for found in words if found[:1] == ["lrtflite"]]
+
+
+def small(command: list[str]) -> list[str]:
+    extra = SMALL.get(command[0], [])
+    if "--dataset" in command:
+        extra = [word for word in extra if not word.startswith(("--dataset", "synthetic"))]
+    return [*command, *extra]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, demo: Path) -> Path:
+    """A folder with what the README's reader has: pictures, and the bundle of the first command."""
+    shutil.copytree(demo, tmp_path / "bundle")
+    rng = np.random.default_rng(0)
+    colours = {"mug": (200, 40, 40), "stapler": (40, 60, 200)}
+    for name, colour in colours.items():
+        (tmp_path / "things" / name).mkdir(parents=True)
+        for k in range(6):
+            pixels = rng.normal(colour, 20, (60, 80, 3)).clip(0, 255).astype(np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "things" / name / f"{k}.jpg")
+    shutil.copy(tmp_path / "things" / "mug" / "0.jpg", tmp_path / "new.jpg")
+    return tmp_path
+
+
+def test_python(desk: Path) -> None:
+    [snippet] = blocks("python")
+    assert len(snippet.splitlines()) <= 25
+    done = subprocess.run(
+        [sys.executable, "-c", snippet], cwd=desk, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert re.fullmatch(r"mug: 6 frames, \d+ ms", lines[0])
+    assert re.fullmatch(r"stapler: 6 frames, \d+ ms", lines[1])
+    assert re.fullmatch(r"mug \d+%", lines[2])
+    # Renamed, and what was forgotten is back.
+    labels = newest_state(desk / "state").meta["labels"]
+    assert [label for label in labels if label] == ["my mug", "stapler"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [command for command in commands() if command[0] not in HOST_COMMANDS],
+    ids=" ".join,
+)
+def test_device_commands(desk: Path, command: list[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "lrtflite_cli.main", *small(command)],
+        cwd=desk,
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    if "--json" in command:
+        found = json.loads((desk / command[command.index("--json") + 1]).read_text())
+        assert 0 <= found["final_accuracy"] <= 1
+    if "--report" in command:
+        page = (desk / command[command.index("--report") + 1]).read_text(encoding="utf-8")
+        assert "<svg" in page
+
+
+@pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs the extra host")
+def test_host_commands(desk: Path) -> None:
+    """All in one process, because TensorFlow takes long to start."""
+    shutil.rmtree(desk / "bundle")
+    wanted = [small(command) for command in commands() if command[0] in HOST_COMMANDS]
+    assert {command[0] for command in wanted} == set(HOST_COMMANDS)
+    script = (
+        "import json, sys; from lrtflite_cli.main import main\n"
+        "for command in json.load(sys.stdin): main(command)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=desk,
+        input=json.dumps(wanted),
+        env={**os.environ, "CUDA_VISIBLE_DEVICES": ""},
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "187,090,994" in done.stdout  # the paper's network, from `layers`
+    assert Bundle.open(desk / "bundle").manifest.labels == (None,) * 50
+    trained = Bundle.open(desk / "things-bundle").manifest
+    # "five slots stay free"
+    assert trained.labels == ("mug", "stapler", *[None] * 5)
+    assert trained.replay_layer == "pool6"
+
+
+def test_make_targets_exist() -> None:
+    targets = re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.M)
+    for page in PAGES:
+        for target in re.findall(r"`make (?:\w+=\S+ )?(\w+)`", page.read_text(encoding="utf-8")):
+            assert target in targets
+    assert {"demo", "test"} <= set(targets)
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *sorted((ROOT / "examples").glob("*.md"))], ids=lambda page: page.name
+)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if target.startswith("http"):
+            continue
+        name, _, anchor = target.partition("#")
+        there = (page.parent / name) if name else page
+        assert there.exists(), target
+        if anchor:
+            titles = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.M)
+            slugs = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
+            assert anchor in slugs, target
+
+
+def test_extras_are_the_projects() -> None:
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    section = project.split("[project.optional-dependencies]")[1].split("\n[")[0]
+    extras = set(re.findall(r"^([\w-]+) = \[", section, re.M))
+    install = README.split("## Install")[1].split("## ")[0]
+    assert set(re.findall(r"^\| `([\w-]+)` \|", install, re.M)) == extras
+
+
+def test_no_figure_is_left_open() -> None:
+    assert not re.findall(r"FIGURE\(\w+\)", README)
+
+
+def table(page: str, title: str) -> list[list[str]]:
+    """The cells of the first table below a title."""
+    below = page.split(f"\n## {title}\n")[1]
+    found = re.search(r"^(\|.*\|\n)+", below, re.M)
+    assert found is not None
+    return [[cell.strip() for cell in row.split("|")[1:-1]] for row in found[0].splitlines()[2:]]
+
+
+def test_the_documented_format_is_the_real_one(demo: Path) -> None:
+    page = (ROOT / "docs" / "bundle.md").read_text(encoding="utf-8")
+    bundle = Bundle.open(demo)
+    documented = [name.strip("`") for name, *_ in table(page, "`manifest.json`")]
+    assert sorted(documented) == sorted(field.name for field in fields(Manifest))
+
+    with np.load(bundle.golden) as golden:
+        cells = " ".join(name for name, *_ in table(page, "`golden.npz`"))
+        assert sorted(re.findall(r"`([\w/]+)`", cells)) == sorted(golden.files)
+
+    sizes = {
+        "B": bundle.manifest.batch_size,
+        "C": bundle.manifest.slots,
+        "F": bundle.manifest.latent_shape[0],
+        "H": bundle.manifest.input_size,
+        "n": -1,
+    }
+    models = {"features": Model(bundle.features), "head": Model(bundle.head)}
+    found = {}
+    for model, signature, inputs, outputs in table(page, "Signatures"):
+        found[model, signature.strip("`")] = [
+            {
+                name: tuple(sizes.get(size) or int(size) for size in re.findall(r"\w+", shape))
+                for name, shape in re.findall(r"`(\w+)` \[(.*?)\]", cell)
+            }
+            for cell in (inputs, outputs)
+        ]
+    assert found == {
+        (name, key): [
+            {tensor: shape.shape for tensor, shape in side.items()}
+            for side in (signature.inputs, signature.outputs)
+        ]
+        for name, model in models.items()
+        for key, signature in model.signatures.items()
+    }
