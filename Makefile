@@ -21,13 +21,20 @@ unit: .venv/dev
 	$(BIN)/pytest tests --ignore tests/host --ignore tests/converters
 	$(BIN)/pytest tests/host tests/converters
 
-bench: .venv/dev  ## slow studies: speed, memory, accuracy
-	$(BIN)/python benchmarks/app_session.py
+# Reference weights and photographs, where they are; else the weights come from the internet.
+SHARED := $(or $(LRTFLITE_SHARED),../shared)
+WEIGHTS := $(or $(wildcard $(SHARED)/weights/mobilenet_v1_1.0_imagenet_notop.npz),imagenet)
+
+bench: build/alpha-1.0/manifest.json  ## slow studies: speed, memory, accuracy
+	$(BIN)/python benchmarks/app_session.py build/alpha-1.0
 	$(BIN)/python benchmarks/synthetic_strategies.py
-	$(BIN)/python benchmarks/photographs.py
+	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/photographs.py
+
+build/alpha-1.0/manifest.json: .venv/dev
+	$(BIN)/lrtflite convert --weights $(WEIGHTS) --alpha 1.0 --out build/alpha-1.0
 
 clean:
-	rm -rf .venv demo bundle
+	rm -rf .venv demo bundle build
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

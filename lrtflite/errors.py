@@ -8,7 +8,7 @@ LrtfliteError
 │   └── NoFreeSlot     a new label, and every class slot is taken
 ├── StateError         a state path that is damaged, locked, unwritable or of another bundle
 ├── DataError          a data set that is missing or not laid out as expected
-├── SessionCancelled   a learning session stopped on request; the state is the one before it
+├── SessionCancelled   learning stopped on request; says where it can go on from
 ├── RuntimeMissing     no TFLite runtime, or not the one that was asked for
 └── MissingExtra       an optional part is not installed; names the pip command
 
@@ -51,7 +51,10 @@ class DataError(LrtfliteError):
 
 
 class SessionCancelled(LrtfliteError):
-    """A learning session was stopped on request; the state is the one before it."""
+    """Learning was stopped on request.
+
+    A device's session leaves the state before it, a host's training a checkpoint to resume from.
+    """
 
 
 class RuntimeMissing(LrtfliteError):

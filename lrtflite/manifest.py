@@ -23,7 +23,7 @@ class Training:
     lr: float = 0.01
     momentum: float = 0.9
     weight_decay: float = 5e-4
-    epochs: int = 8
+    epochs: int = 12
 
     def __post_init__(self) -> None:
         for name, most in (("lr", math.inf), ("momentum", 1.0), ("weight_decay", 1.0)):

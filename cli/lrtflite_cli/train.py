@@ -61,7 +61,10 @@ POSITIVE = click.IntRange(min=1)
     "--weight-decay", type=click.FloatRange(min=0), show_default="0.0005; 0.0001 for a backbone"
 )
 @click.option(
-    "--augment/--no-augment", default=None, help="Flip, shift, light.", show_default="backbone only"
+    "--augment/--no-augment",
+    default=None,
+    help="Flip, shift, light; slows the start of a network from nothing.",
+    show_default="no-augment",
 )
 @click.option(
     "--frames-per-video",

@@ -34,14 +34,18 @@ DEFAULT_SLOTS = 50
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a bundle learns. The mini-batch is the paper's app's: 20 new and 100 replayed."""
+    """How a bundle learns.
+
+    The mini-batch is that of the paper's app, 20 new and 100 replayed; the memory is that of its
+    experiments.
+    """
 
     replay_layer: str = "pool6"
     labels: tuple[str, ...] = ()
     classes: int | None = None
     batch_size: int = 120
     new_per_batch: int = 20
-    replay_size: int = 500
+    replay_size: int = 1500
     policy: str = "algorithm1"
     training: Training = field(default_factory=Training)
 

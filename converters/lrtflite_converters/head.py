@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from lrtflite_converters.differentiable import matmul, softmax_cross_entropy
 from lrtflite_converters.tflite import to_tflite
 
 SIGNATURES = ("infer", "begin", "train", "consolidate", "save", "restore")
@@ -83,18 +84,16 @@ class Head(tf.Module):
     ) -> dict[str, tf.Tensor]:
         """One SGD step on the cross entropy with soft targets, over all C slots."""
         weights = tf.convert_to_tensor(self.tw)
-        # Rank-3 products become BATCH_MATMUL, which delegates take with weights that change.
-        x = latents[tf.newaxis]
-        scores = tf.matmul(x, weights[tf.newaxis], transpose_b=True)[0]
-        log_p = tf.nn.log_softmax(scores)
-        error = (tf.exp(log_p) - targets) / latents.shape[0]
-        gradient = tf.matmul(tf.transpose(error)[tf.newaxis], x)[0]
+        scores = matmul(latents, weights, transpose_b=True)
+        loss, pull = softmax_cross_entropy(scores, targets)
+        (error,) = pull(tf.ones([]))
+        gradient = matmul(tf.transpose(error), latents)
         velocity = momentum * self.velocity + gradient + weight_decay * weights
         self.velocity.assign(velocity)
         self.tw.assign(weights - lr * velocity)
         hits = tf.equal(tf.argmax(scores, axis=-1), tf.argmax(targets, axis=-1))
         return {
-            "loss": -tf.reduce_mean(tf.reduce_sum(targets * log_p, axis=-1)),
+            "loss": loss,
             "accuracy": tf.reduce_mean(tf.cast(hits, tf.float32)),
         }
 

@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
-import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.data import FrameSource
@@ -143,8 +142,5 @@ def _read(
 
 def _finish(model: keras.Model, labels: tuple[str, ...], counts: tuple[int, ...]) -> None:
     """Make a trained network the start of a latent-replay stream."""
-    head = model.get_layer("fc7")
-    # CWR*'s consolidation where nothing is past: cw = tw - mean(tw), one scalar for all classes.
-    head.kernel.assign(head.kernel - tf.reduce_mean(head.kernel))
-    head.set_labels(labels, counts)
+    model.get_layer("fc7").set_labels(labels, counts)
     set_limits(model, LATENT_REPLAY)

@@ -16,6 +16,7 @@ from lrtflite.errors import DataError, LrtfliteError, SessionCancelled
 from lrtflite.host import epoch_loop
 from lrtflite.host.model_file import load_model
 from lrtflite.host.train_checkpoint import TrainState, save_checkpoint
+from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
 from lrtflite_cli.train import command
 
 SMALL = ["--schedule", "backbone", "--input-size", "32", "--batch-size", "8", "--lr", "0.02"]
@@ -112,3 +113,16 @@ def test_help_names_the_schedules() -> None:
     assert result.exit_code == 0
     assert "first-batch|backbone" in result.output
     assert "--resume" in result.output
+
+
+def test_help_has_the_defaults_of_both_schedules() -> None:
+    texts = {option.name: str(getattr(option, "show_default", "")) for option in command.params}
+    for name in ("epochs", "batch_size", "lr"):
+        first, backbone = getattr(FIRST_BATCH, name), getattr(BACKBONE, name)
+        assert texts[name] == f"{first}; {backbone} for a backbone"
+    assert texts["weight_decay"] == "0.0005; 0.0001 for a backbone"
+    assert (FIRST_BATCH.weight_decay, BACKBONE.weight_decay) == (0.0005, 0.0001)
+    assert texts["weights"] == f"{FIRST_BATCH.weights}; {BACKBONE.weights} for a backbone"
+    assert texts["frames_per_video"] == f"all; {BACKBONE.frames_per_video} for a backbone"
+    assert texts["first_classes"] == str(FIRST_BATCH.first_classes)
+    assert texts["visits"] == str(FIRST_BATCH.visits)

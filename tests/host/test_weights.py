@@ -134,6 +134,12 @@ def test_demo_weights_load_or_say_what_to_do(
     np.testing.assert_array_equal(model(FRAMES), trained(FRAMES))
 
 
+def test_packaged_demo_weights_are_there() -> None:
+    model, origin = network(weights="demo", classes=0)
+    assert origin.startswith("demo backbone (sha256 ")
+    assert model.output_shape == (None, 256)  # alpha 0.25
+
+
 def damaged(tmp_path: Path, trained: keras.Model, how: str) -> Path:
     path = tmp_path / "weights.npz"
     write_npz(trained, path)
