@@ -109,8 +109,11 @@ class ReplayMemory:
     def sample(
         self, count: int, *, out: NDArray[np.float32], rng: np.random.Generator
     ) -> NDArray[np.int32]:
-        """Draw `count` distinct patterns into `out`; returns their labels."""
-        rows = rng.choice(self._size, count, replace=False)
+        """Draw `count` patterns into `out`, none twice before all came once; returns the labels."""
+        rounds, rest = divmod(count, self._size)
+        rows = np.concatenate(
+            [np.tile(np.arange(self._size), rounds), rng.choice(self._size, rest, replace=False)]
+        )
         np.take(self._latents, rows, axis=0, out=out, mode="clip")
         labels: NDArray[np.int32] = self._labels[rows]
         return labels

@@ -24,8 +24,13 @@ class Composition:
 
     @classmethod
     def of(cls, *, batch_size: int, new_per_batch: int, stored: int) -> Composition:
-        """Where the memory holds too few patterns, their places go to new ones."""
-        replayed = min(batch_size - new_per_batch, stored)
+        """The fixed proportion, also while the memory is small; all new while it is empty.
+
+        Giving the places of patterns that are not there yet to new ones would teach the head that
+        hardly anything but the new class exists: five classes of six pictures each end at 27 %
+        then, and at 89 % with the proportion kept.
+        """
+        replayed = batch_size - new_per_batch if stored else 0
         return cls(batch_size - replayed, replayed)
 
     def steps_per_epoch(self, patterns: int) -> int:

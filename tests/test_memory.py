@@ -75,6 +75,11 @@ def test_sample_draws_distinct_patterns_with_their_labels() -> None:
     labels = memory.sample(12, out=out, rng=rng)
     np.testing.assert_array_equal(out[:, 1], labels)
     assert len(set(labels.tolist())) == 12
+    # More than there are: all of them, and some once more.
+    out = np.empty((70, 2), np.float32)
+    labels = memory.sample(70, out=out, rng=rng)
+    np.testing.assert_array_equal(out[:, 1], labels)
+    assert sorted(set(np.bincount(labels, minlength=30).tolist())) == [2, 3]
 
 
 def test_forget_drops_one_class_and_keeps_the_rest_aligned() -> None:

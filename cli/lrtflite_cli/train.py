@@ -63,8 +63,8 @@ POSITIVE = click.IntRange(min=1)
 @click.option(
     "--augment/--no-augment",
     default=None,
-    help="Flip, shift, light; slows the start of a network from nothing.",
-    show_default="no-augment",
+    help="Flip, shift, light.",
+    show_default="for a backbone only",
 )
 @click.option(
     "--frames-per-video",

@@ -88,5 +88,6 @@ BACKBONE = TrainOptions(
     lr=0.1,
     cosine=True,
     weight_decay=1e-4,
+    augment=True,
     frames_per_video=20,
 )
