@@ -36,6 +36,8 @@ def camera(source: str) -> Frames:
         with av.open(source, format="v4l2" if source.startswith("/dev/") else None) as container:
             for image in container.decode(video=0):
                 yield image.to_ndarray(format="rgb24")
+    elif not find_spec("cv2"):
+        raise LrtfliteError("A camera needs PyAV; run: pip install 'lrtflite[video]'")
     else:
         import cv2
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -31,10 +30,8 @@ def frame(path: Path, size: int) -> NDArray[np.uint8]:
         return fit_frame(np.asarray(ImageOps.exif_transpose(image).convert("RGB")), size)
 
 
-def frames(folder: Path, size: int) -> Iterator[NDArray[np.uint8]]:
-    for path in sorted(folder.iterdir()):
-        if path.suffix.lower() in PICTURES:
-            yield frame(path, size)
+def pictures(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.suffix.lower() in PICTURES)
 
 
 def main() -> None:
@@ -45,11 +42,18 @@ def main() -> None:
     parser.add_argument("--predict", type=Path, nargs="*", default=[], help="pictures to name")
     options = parser.parse_args()
 
+    classes = {path: pictures(path) for path in sorted(options.things.iterdir()) if path.is_dir()}
+    if not classes or not all(classes.values()):
+        empty = next((path for path, found in classes.items() if not found), options.things)
+        sys.exit(f"Error: Expected one folder of pictures per class, got no pictures in {empty}")
+    if missing := [path for path in options.predict if not path.is_file()]:
+        sys.exit(f"Error: Expected a picture to name, got {missing[0]}, which is not there")
+
     with Learner.open(options.bundle, options.state) as learner:
         size = learner.bundle.manifest.input_size
-        for folder in sorted(path for path in options.things.iterdir() if path.is_dir()):
+        for folder, paths in classes.items():
             # A generator: the next picture is read while the last one is extracted.
-            report = learner.learn(frames(folder, size), folder.name)
+            report = learner.learn((frame(path, size) for path in paths), folder.name)
             print(
                 f"learned {folder.name} from {report.frames} pictures "
                 f"in {report.ready_to_committed_ms:.0f} ms, {report.replay_patterns} in memory"

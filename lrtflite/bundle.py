@@ -34,9 +34,10 @@ class Bundle:
         try:
             text = manifest_path.read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError) as error:
+            make = f"make one with: lrtflite convert --replay-layer pool6 --out {path}"
             raise BundleError(
-                f"Expected a bundle folder with {MANIFEST}, got {path}; "
-                f"make one with: lrtflite convert --replay-layer pool6 --out {path}"
+                f"Expected a bundle folder with {MANIFEST}, got {path}, which "
+                f"{'has none' if path.exists() else f'is not there; {make}'}"
             ) from error
         except (OSError, UnicodeDecodeError) as error:
             raise BundleError(f"Cannot read {manifest_path}: {error}") from error

@@ -31,6 +31,10 @@ _NAME = re.compile(r"state-(\d{8})\.npz")
 _log = logging.getLogger("lrtflite")
 
 
+class DamagedState(StateError):
+    """A generation whose bytes are not what was written."""
+
+
 @dataclass(frozen=True)
 class State:
     """Everything that a learner is: named arrays, and what fits in JSON."""
@@ -64,8 +68,10 @@ def read_state(path: Path) -> State:
         found = meta.pop("format")
     except FileNotFoundError as error:
         raise StateError(f"Expected a state file, got nothing at {path}") from error
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise StateError(f"Expected a whole state file, got a damaged one: {path}") from error
+    except OSError as error:
+        raise StateError(f"Cannot read {path}: {error.strerror or error}; try again") from error
+    except (EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise DamagedState(f"Expected a whole state file, got a damaged one: {path}") from error
     if found != FORMAT:
         raise StateError(f"Expected a state of format {FORMAT}, got format {found} in {path}")
     return State(arrays, meta)
@@ -95,7 +101,8 @@ class Checkpoint:
                 f"{self.folder} is in use by another learner; close that one, or use another path"
             ) from error
         for leftover in self.folder.glob("*.tmp"):
-            leftover.unlink()
+            with contextlib.suppress(OSError):
+                leftover.unlink()
 
     def load(self) -> State | None:
         """The newest whole generation, or None in a new folder.
@@ -106,7 +113,7 @@ class Checkpoint:
         for path in reversed(generations):
             try:
                 return read_state(path)
-            except StateError as error:
+            except DamagedState as error:
                 if path == generations[0]:
                     raise
                 _log.warning("%s; using the generation before it", error)
@@ -125,21 +132,26 @@ class Checkpoint:
                 temporary.replace(path)
                 self._flush()
             except BaseException:
+                # Not flushed, the new name may or may not outlive a power cut: take it back.
+                path.unlink(missing_ok=True)
                 temporary.unlink(missing_ok=True)
                 raise
         for old in generations[: 1 - KEPT]:
-            old.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # the next commit tries again
+                old.unlink()
 
-    def step_back(self) -> State:
-        """Drop the newest generation and return the one before it."""
+    def previous(self) -> State:
+        """The generation before the newest."""
         generations = _generations(self.folder)
         if len(generations) < KEPT:
             raise StateError("Nothing to undo: no earlier state is kept")
-        state = read_state(generations[-2])
+        return read_state(generations[-2])
+
+    def drop_newest(self) -> None:
+        """Make the generation before the newest."""
         with _disk_errors(f"Cannot undo in {self.folder}"):
-            generations[-1].unlink()
+            _generations(self.folder)[-1].unlink()
             self._flush()
-        return state
 
     def close(self) -> None:
         self._lock.close()

@@ -18,6 +18,11 @@ A message says what was expected, what came, and what to do, in one line.
 from __future__ import annotations
 
 
+def pip_command(extra: str) -> str:
+    """What to run to get an optional part."""
+    return f"run: pip install 'lrtflite[{extra}]' (in a clone: pip install '.[{extra}]')"
+
+
 class LrtfliteError(Exception):
     """Base of every error that is the user's to mend; the CLI prints it and exits with 1."""
 
@@ -65,5 +70,5 @@ class MissingExtra(LrtfliteError):
     """An optional part of the project is not installed."""
 
     def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} is not installed; run: pip install 'lrtflite[{extra}]'")
+        super().__init__(f"{what} is not installed; {pip_command(extra)}")
         self.extra = extra

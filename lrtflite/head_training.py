@@ -71,6 +71,9 @@ def train_head(
     if not np.isfinite(loss):
         raise InputError(f"Training diverged (loss {loss}) at lr {training.lr}; lower the lr")
     with session.clock("consolidate"):
-        head.run("consolidate", counts=counts)
+        average = head.run("consolidate", counts=counts)["average"]
+    # The last step's weights have had no loss yet; their mean tells whether they are numbers.
+    if not np.isfinite(average):
+        raise InputError(f"Training diverged (weights {average}) at lr {training.lr}; lower the lr")
     accuracy = float(np.mean([outcome["accuracy"] for outcome in last_epoch]))
     return Outcome(steps, loss, accuracy)

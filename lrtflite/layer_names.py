@@ -34,7 +34,17 @@ PAPER_NAMES: dict[str, str] = {keras_name: paper for paper, keras_name in KERAS_
 REPLAY_LAYERS: tuple[str, ...] = ("images", *KERAS_NAMES, "pool6")
 
 
+# The replay layers above which a head can be built.
+TRAINABLE_ABOVE = ("pool6",)
+
+
 def check_replay_layer(name: str) -> None:
-    """Refuse a layer that does not exist."""
+    """Refuse a layer that does not exist, or above which nothing can train yet."""
+    above = f"this version can train above {', '.join(TRAINABLE_ABOVE)}"
     if name not in REPLAY_LAYERS:
-        raise ModelError(f"Expected a replay layer of {', '.join(REPLAY_LAYERS)}, got {name!r}")
+        layers = ", ".join(REPLAY_LAYERS)
+        raise ModelError(f"Expected a replay layer of {layers}, got {name!r}; {above}")
+    if name not in TRAINABLE_ABOVE:
+        raise ModelError(
+            f"Expected a replay layer that can be trained above, got {name!r}; {above}"
+        )

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint, State
-from lrtflite.errors import InputError, LrtfliteError, StateError
+from lrtflite.errors import BundleError, InputError, LrtfliteError, StateError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames import check_frames
 from lrtflite.head_training import train_head
@@ -25,6 +25,7 @@ from lrtflite.minibatch import Latents
 from lrtflite.runtime import Model
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.slots import Label, Slots
+from lrtflite.verify import check_signatures
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,12 @@ class Learner:
         self._checkpoint = checkpoint
         self._features = Model(bundle.features, runtime=runtime, threads=threads)
         self._serving = Model(bundle.head, runtime=runtime, threads=threads)
+        for check in check_signatures(bundle.manifest, self._features, self._serving):
+            if not check.passed:
+                raise BundleError(
+                    f"The manifest of {bundle.path} does not fit its models: {check.seen}; "
+                    "convert the bundle again"
+                )
         self._training = Model(bundle.head, runtime=runtime, threads=threads)
         self._slots = Slots(bundle.manifest.labels)
         if seed < 0:
@@ -71,6 +78,7 @@ class Learner:
         self._rng = np.random.Generator(np.random.PCG64(seed))
         self._busy = threading.Lock()
         self._closed = False
+        self._commits = 0
         self.runtime = self._features.runtime
         self.threads = threads
 
@@ -120,6 +128,12 @@ class Learner:
     def labels(self) -> tuple[str | None, ...]:
         """The label of each slot; None where it is free."""
         return self._slots.labels
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """The labels that have learned something: those that `predict` can answer."""
+        past = self._serving.run("save")["past"]
+        return tuple(label for label, count in zip(self.labels, past) if label and count > 0)
 
     def extract(self, frames: NDArray[np.uint8]) -> NDArray[np.float32]:
         """Latents (n, ...) float32 of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
@@ -181,7 +195,7 @@ class Learner:
                 return latent
 
             latents = extract_while_arriving(
-                (check_frames(frame, size)[0] for frame in frames),
+                (_one_frame(frame, size) for frame in frames),
                 extract,
                 on_frame=lambda count: session.report("extract", count, total),
             )
@@ -205,7 +219,8 @@ class Learner:
         if self._checkpoint is None:
             raise StateError("Nothing to undo: this learner was opened without a state path")
         with self._exclusive():
-            self._restore(self._checkpoint.step_back())
+            self._restore(self._checkpoint.previous())
+            self._checkpoint.drop_newest()
 
     def rename(self, label: Label, new: str) -> None:
         """Give a class another name."""
@@ -224,10 +239,13 @@ class Learner:
             self._commit(slots=self._slots.free(slot))
 
     def close(self) -> None:
-        """Let go of the state path. A closed learner still predicts, and learns no more."""
+        """Let go of the state path. A closed learner still predicts, and learns no more.
+
+        A session that is running is not committed; the path is let go when it ends.
+        """
         self._closed = True
-        if self._checkpoint is not None:
-            self._checkpoint.close()
+        if self._busy.acquire(blocking=False):
+            self._let_go()
 
     def __enter__(self) -> Learner:
         return self
@@ -245,7 +263,12 @@ class Learner:
 
     def _check_latents(self, latents: NDArray[np.float32]) -> NDArray[np.float32]:
         shape = self.bundle.manifest.latent_shape
-        latents = np.asarray(latents)
+        try:
+            latents = np.asarray(latents)
+        except ValueError as error:
+            raise InputError(
+                f"Expected latents as one array, got rows that differ: {error}"
+            ) from error
         if latents.shape[1:] != shape or latents.dtype != np.float32 or not len(latents):
             expected = ", ".join(map(str, ("n", *shape)))
             raise InputError(
@@ -299,16 +322,22 @@ class Learner:
         if not self._busy.acquire(blocking=False):
             raise LrtfliteError("A session is running already; wait for it, or cancel it")
         rng = self._rng.bit_generator.state
-        committed = self.sessions
+        commits = self._commits
         try:
             yield
         except BaseException:
-            if self.sessions == committed:
+            if self._commits == commits:
                 self._rng.bit_generator.state = rng
                 self._roll_back()
             raise
         finally:
-            self._busy.release()
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """End what holds the learner, and the learner itself if it was closed meanwhile."""
+        if self._closed and self._checkpoint is not None:
+            self._checkpoint.close()
+        self._busy.release()
 
     @contextmanager
     def _session(
@@ -321,15 +350,18 @@ class Learner:
         """Make what `_training` and the memory hold the state, on disk first."""
         sessions = self.sessions if sessions is None else sessions
         head = self._training.run("save")
-        if not all(np.isfinite(values).all() for values in head.values()):
-            raise InputError("Training diverged (weights are no numbers); lower the lr")
+        if self._closed:
+            raise StateError("This learner was closed meanwhile; the change is not committed")
         if self._checkpoint is not None:
             self._checkpoint.commit(self._state(head=head, slots=slots, sessions=sessions))
         self._serving.run("restore", **head)
         self._slots, self.sessions = slots, sessions
+        self._commits += 1
+        self.memory.settle()
 
     def _roll_back(self) -> None:
         self._training.run("restore", **self._serving.run("save"))
+        self.memory.revert()
         if self._checkpoint is not None and (committed := self._checkpoint.load()) is not None:
             self._restore(committed)
 
@@ -377,3 +409,11 @@ class Learner:
         self._slots = Slots(tuple(state.meta["labels"]))
         self.sessions = int(state.meta["sessions"])
         self._rng.bit_generator.state = state.meta["rng"]
+
+
+def _one_frame(frame: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    shape = np.shape(frame)
+    if len(shape) != 3:
+        raise InputError(f"Expected one frame (H, W, 3) at a time, got {shape}")
+    checked: NDArray[np.uint8] = check_frames(frame, size)[0]
+    return checked

@@ -118,6 +118,10 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
     for name in ("replay_layer", "policy", "backbone", "latent_dtype"):
         if not isinstance(found[name], str):
             raise ValueError(f"{name} is {found[name]!r}")
+    if not 1 <= found["new_per_batch"] <= found["batch_size"]:
+        raise ValueError(f"new_per_batch is {found['new_per_batch']} of {found['batch_size']}")
+    if not found["labels"] or not all(isinstance(x, (str, type(None))) for x in found["labels"]):
+        raise ValueError(f"labels are {found['labels']!r}")
     return {
         **found,
         "latent_shape": tuple(int(n) for n in found["latent_shape"]),

@@ -88,6 +88,8 @@ class ReplayMemory:
         self._latents = np.empty((capacity, *latent_shape), np.float32)
         self._labels = np.empty(capacity, np.int32)
         self._size = 0
+        # Size, slots, latents and labels from before an update that is not settled yet.
+        self._before: tuple[int, Indices, NDArray[Any], NDArray[Any]] | None = None
 
     def __len__(self) -> int:
         return self._size
@@ -137,10 +139,28 @@ class ReplayMemory:
                 session=session,
                 rng=rng,
             )
+        replaced = placement.slots[placement.slots < self._size]
+        self._before = (
+            self._size,
+            replaced,
+            self._latents[replaced].copy(),
+            self._labels[replaced].copy(),
+        )
         for pick, slot in zip(placement.picks, placement.slots):
             self._latents[slot] = latents[pick]
         self._labels[placement.slots] = labels[placement.picks]
         self._size = max(self._size, int(placement.slots.max(initial=-1)) + 1)
+
+    def settle(self) -> None:
+        """What was changed is committed."""
+        self._before = None
+
+    def revert(self) -> None:
+        """Take the last update back, unless it is settled."""
+        if self._before is not None:
+            self._size, slots, latents, labels = self._before
+            self._latents[slots], self._labels[slots] = latents, labels
+            self._before = None
 
     def forget(self, label: int) -> None:
         """Drop every pattern of a class."""
@@ -156,6 +176,7 @@ class ReplayMemory:
                 f"Expected a replay size of at least the {len(latents)} patterns in the state, "
                 f"got {self.capacity}"
             )
+        self._before = None
         self._size = len(latents)
         self._latents[: self._size] = latents
         self._labels[: self._size] = labels

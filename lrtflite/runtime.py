@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import BundleError, InputError, RuntimeMissing
+from lrtflite.errors import BundleError, InputError, RuntimeMissing, pip_command
 
 # runtime name -> (distribution, module with an `Interpreter`)
 RUNTIMES = {
@@ -56,7 +56,7 @@ def pick_runtime(name: str = "auto") -> str:
         return found[0]
     extra = "device-tflite" if name == "tflite" else "device"
     wanted = "No TFLite runtime is" if name == "auto" else f"The runtime {name!r} is not"
-    raise RuntimeMissing(f"{wanted} installed; run: pip install 'lrtflite[{extra}]'")
+    raise RuntimeMissing(f"{wanted} installed; {pip_command(extra)}")
 
 
 def describe_runtime(name: str) -> str:

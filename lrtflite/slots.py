@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Union
+from typing import Union, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,9 +57,11 @@ class Slots:
     ) -> tuple[NDArray[np.int32], Slots]:
         """Slots for `count` patterns, from one label for all or one each."""
         if isinstance(labels, str) or _is_number(labels):
-            slot, slots = self.place(labels)  # type: ignore[arg-type]
+            slot, slots = self.place(cast(Label, labels))
             return np.full(count, slot, np.int32), slots
-        if isinstance(labels, bytes) or not isinstance(labels, (Sequence, np.ndarray)):
+        if isinstance(labels, (bytes, int)) or not isinstance(labels, (Sequence, np.ndarray)):
+            raise InputError(f"Expected a label, or a list with one per frame, got {labels!r}")
+        if np.ndim(labels) != 1:
             raise InputError(f"Expected a label, or a list with one per frame, got {labels!r}")
         if len(labels) != count:
             raise InputError(f"Expected one label per frame, got {len(labels)} for {count} frames")

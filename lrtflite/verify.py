@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import BundleError, LrtfliteError
-from lrtflite.flatbuffer_ops import custom_ops
+from lrtflite.flatbuffer_ops import custom_ops, read_ops
 from lrtflite.manifest import Manifest
 from lrtflite.runtime import Model, Signature, describe_runtime
 
@@ -38,20 +38,21 @@ def verify_bundle(path: str | Path, *, runtime: str = "auto", threads: int = 1) 
     checks = [Check("files", True, f"{len(bundle.manifest.files)} files match their SHA-256")]
     for model_path in (bundle.features, bundle.head):
         others = custom_ops(model_path)
-        seen = ", ".join(others) or f"{len(bundle.manifest.ops[model_path.name])} built-in ops"
+        seen = ", ".join(others) or f"{len(read_ops(model_path))} built-in ops"
         checks.append(Check(f"ops of {model_path.name}", not others, seen))
     if not all(check.passed for check in checks):
         return checks
     features = Model(bundle.features, runtime=runtime, threads=threads)
     head = Model(bundle.head, runtime=runtime, threads=threads)
     checks.append(Check("runtime", True, describe_runtime(features.runtime)))
-    checks += _check_signatures(bundle.manifest, features, head)
+    checks += check_signatures(bundle.manifest, features, head)
     if all(check.passed for check in checks):
         checks += _check_golden(_read_golden(bundle.golden), features, head)
     return checks
 
 
-def _check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterator[Check]:
+def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterator[Check]:
+    """Whether both models have the signatures and shapes that the manifest promises."""
     size, slots = manifest.input_size, manifest.slots
     latent, batch = manifest.latent_shape, manifest.batch_size
     expected: dict[str, dict[str, tuple[int, ...]]] = {

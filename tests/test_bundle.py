@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from lrtflite import Learner
 from lrtflite.bundle import Bundle, demo_bundle, digest
 from lrtflite.errors import BundleError, InputError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
@@ -87,7 +88,15 @@ def test_other_manifests(copy: Path, tmp_path: Path) -> None:
 
 
 def test_a_field_of_the_wrong_kind(copy: Path) -> None:
-    for field, value in (("latent_shape", "wide"), ("input_size", "x"), ("backbone", 3)):
+    for field, value in (
+        ("latent_shape", "wide"),
+        ("input_size", "x"),
+        ("backbone", 3),
+        ("new_per_batch", 0),
+        ("new_per_batch", 500),
+        ("labels", [["a"]]),
+        ("labels", []),
+    ):
         whole = (copy / "manifest.json").read_text()
         edit_manifest(copy, **{field: value})
         with pytest.raises(BundleError, match="Damaged field"):
@@ -110,6 +119,18 @@ def test_shapes_that_the_manifest_denies_fail_the_verification(copy: Path) -> No
     (failed,) = (check for check in verify_bundle(copy) if not check.passed)
     assert failed.name == "signatures of head.tflite"
     assert "train.latents is (120, 256), not (64, 256)" in failed.seen
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("batch_size", 64), ("labels", [None] * 20), ("latent_shape", [7]), ("input_size", 64)],
+)
+def test_a_learner_refuses_a_manifest_that_does_not_fit(
+    copy: Path, field: str, value: object
+) -> None:
+    edit_manifest(copy, **{field: value})
+    with pytest.raises(BundleError, match="does not fit its models"):
+        Learner.open(copy)
 
 
 def test_swapped_models_fail_the_verification(copy: Path) -> None:

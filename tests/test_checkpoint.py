@@ -48,15 +48,35 @@ def test_commit_then_load(tmp_path: Path) -> None:
 def test_step_back_once(checkpoint: Checkpoint) -> None:
     for number in range(3):
         checkpoint.commit(state(number))
-    assert value(checkpoint.step_back()) == 1
+    assert value(checkpoint.previous()) == 1
+    # Reading it changes nothing.
+    assert value(checkpoint.load()) == 2
+    checkpoint.drop_newest()
     assert value(checkpoint.load()) == 1
     with pytest.raises(StateError, match="Nothing to undo"):
-        checkpoint.step_back()
+        checkpoint.previous()
     checkpoint.commit(state(5))
-    assert value(checkpoint.step_back()) == 1
+    assert value(checkpoint.previous()) == 1
 
 
-@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+def test_what_cannot_be_read_now_is_not_damaged(
+    checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint.commit(state(1))
+    checkpoint.commit(state(2))
+
+    def busy(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_module.np, "load", busy)
+        with pytest.raises(StateError, match="Too many open files"):
+            checkpoint.load()
+    assert not list(tmp_path.glob("*.damaged"))
+    assert value(checkpoint.load()) == 2
+
+
+@pytest.mark.parametrize("step", ["write", "fsync", "replace", "flush"])
 def test_a_failing_disk_leaves_the_old_state(
     checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -69,6 +89,7 @@ def test_a_failing_disk_leaves_the_old_state(
         "write": (checkpoint_module.np.lib.format, "write_array"),
         "fsync": (checkpoint_module.os, "fsync"),
         "replace": (Path, "replace"),
+        "flush": (Checkpoint, "_flush"),
     }[step]
     with monkeypatch.context() as patch:
         patch.setattr(*target, full)
@@ -143,5 +164,8 @@ def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch)
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint_module, "FORMAT", 99)
         checkpoint.commit(state(1))
+        checkpoint.commit(state(2))
     with pytest.raises(StateError, match="format 99"):
         checkpoint.load()
+    # The version that wrote it still finds it.
+    assert len(list(checkpoint.folder.glob("state-*.npz"))) == 2

@@ -311,6 +311,9 @@ def test_bad_input_leaves_the_learner_as_it_was(open_learner: Callable[..., Lear
         ("uint8", lambda: learner.predict(np.full((128, 128, 3), np.nan))),
         ("diverged", lambda: learner.learn_latents(good, "a", training=Training(lr=1e30))),
         ("an iterator", lambda: learner.learn(None, "a")),  # type: ignore[arg-type]
+        ("one frame", lambda: learner.learn([frames, frames], "a")),
+        ("rows that differ", lambda: learner.predict_latents([[1, 2], [3]])),  # type: ignore[arg-type]
+        ("Expected a label", lambda: learner.learn_latents(good, np.array("a"))),  # type: ignore[arg-type]
         ("Expected a label", lambda: learner.learn_latents(good, None)),  # type: ignore[arg-type]
         ("known label", lambda: learner.forget("nobody")),
         ("known label", lambda: learner.rename("nobody", "b")),
@@ -346,6 +349,70 @@ def test_a_closed_learner_changes_nothing(
         with pytest.raises(StateError, match="closed"):
             change()
     assert newest_state(tmp_path).meta["labels"][:2] == ["kept", None]
+
+
+def test_closing_while_a_session_runs_gives_the_state_to_the_next(
+    open_learner: Callable[..., Learner], tmp_path: Path
+) -> None:
+    learner = open_learner(tmp_path)
+
+    def close(progress: Progress) -> None:
+        if progress.phase == "train":
+            learner.close()
+            with pytest.raises(StateError, match="in use"):
+                open_learner(tmp_path)
+
+    with pytest.raises(StateError, match="closed meanwhile"):
+        learner.learn_latents(latents_of(0), "lost", training=TRAINING, on_progress=close)
+    assert open_learner(tmp_path).labels[0] is None
+
+
+def test_an_undo_that_cannot_be_restored_changes_nothing(
+    open_learner: Callable[..., Learner], tmp_path: Path
+) -> None:
+    learner = open_learner(tmp_path, replay_size=50)
+    learner.learn_latents(latents_of(0, 30), "a", training=TRAINING)
+    learner.forget("a")
+    learner.close()
+    small = open_learner(tmp_path, replay_size=10)
+    before = fingerprint(small)
+    with pytest.raises(InputError, match="at least the 30 patterns"):
+        small.undo()
+    assert fingerprint(small) == before
+    small.close()
+    assert open_learner(tmp_path, replay_size=10).labels[0] is None
+
+
+def test_weights_that_burst_in_the_last_step(open_learner: Callable[..., Learner]) -> None:
+    learner = open_learner()
+    before = fingerprint(learner)
+    with pytest.raises(InputError, match="diverged"):
+        learner.learn_latents(latents_of(0), "a", training=Training(lr=1e38, epochs=1))
+    assert fingerprint(learner) == before
+
+
+def test_a_memory_update_that_is_not_committed_is_taken_back(
+    open_learner: Callable[..., Learner], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = open_learner(replay_size=30)
+    learner.learn_latents(latents_of(0), "a", training=TRAINING)
+    before = fingerprint(learner)
+    monkeypatch.setattr(learner, "_commit", lambda **_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        learner.learn_latents(latents_of(1), "b", training=TRAINING)
+    assert fingerprint(learner) == before
+
+
+def test_few_pictures_of_each_class_are_all_remembered(
+    open_learner: Callable[..., Learner],
+) -> None:
+    learner = open_learner()
+    for kind in range(5):
+        learner.learn_latents(latents_of(kind, 6), f"kind {kind}")
+    for kind in range(5):
+        rows = learner.predict_latents(latents_of(kind, 10, seed=5), top=1)
+        assert [row[0].label for row in rows] == [f"kind {kind}"] * 10
+    assert learner.learned == tuple(f"kind {kind}" for kind in range(5))
 
 
 def test_a_single_frame_is_a_session(open_learner: Callable[..., Learner]) -> None:

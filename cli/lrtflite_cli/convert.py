@@ -8,7 +8,12 @@ import click
 
 
 @click.command()
-@click.option("--replay-layer", default="pool6", show_default=True, help="Where latents are taken.")
+@click.option(
+    "--replay-layer",
+    default="pool6",
+    show_default=True,
+    help="Where latents are taken; this version trains above pool6.",
+)
 @click.option("--model", type=click.Path(), help="A network that `lrtflite train` saved.")
 @click.option(
     "--weights",
@@ -17,7 +22,9 @@ import click
 @click.option("--alpha", type=float, help="Width of the network; default: that of the weights.")
 @click.option("--input-size", type=int, default=128, show_default=True, help="Side of a frame.")
 @click.option(
-    "--classes", type=int, help="Class slots, labelled and free [default: labels + 5, else 50]."
+    "--classes",
+    type=click.IntRange(min=1),
+    help="Class slots, labelled and free [default: labels + 5, else 50].",
 )
 @click.option("--labels", help="Names of the first slots: a,b,c or a file with one a line.")
 @click.option("--batch-size", type=int, default=120, show_default=True, help="Mini-batch.")

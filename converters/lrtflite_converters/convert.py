@@ -36,12 +36,14 @@ def read_labels(text: str | None) -> tuple[str, ...]:
     """Labels from `a,b,c`, or from a file with one a line."""
     if not text:
         return ()
-    if Path(text).is_file():
+    try:
         lines = Path(text).read_text(encoding="utf-8").splitlines()
-    else:
+    except UnicodeDecodeError as error:
+        raise ModelError(f"Expected labels in UTF-8, one a line, got {text}: {error}") from error
+    except OSError:  # no such file, or too long for a file's name: a list
         lines = text.split(",")
     labels = tuple(line.strip() for line in lines if line.strip())
-    if not labels:
+    if not labels or not all(label.isprintable() for label in labels):
         raise ModelError(f"Expected labels as a,b,c or in a file, one a line, got {text!r}")
     return labels
 

@@ -7,7 +7,8 @@ import io
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,14 +18,15 @@ import tensorflow as tf
 import tf_keras as keras
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES, GOLDEN, HEAD, MANIFEST, digest
+from lrtflite.bundle import FEATURES, FILES, GOLDEN, HEAD, MANIFEST, digest
 from lrtflite.errors import BundleError, ConversionError, ModelError
+from lrtflite.layer_names import check_replay_layer
 from lrtflite.manifest import Manifest, Training
 from lrtflite.runtime import describe_runtime, installed_runtimes
 from lrtflite_converters.features import Features, convert_features
 from lrtflite_converters.golden import golden_vectors
 from lrtflite_converters.head import Head, convert_head
-from lrtflite_converters.split import below, check_trainable_above
+from lrtflite_converters.split import below
 from lrtflite_converters.tflite import op_names
 
 # As many free slots as the paper's app has beside its ten pre-trained classes.
@@ -50,12 +52,14 @@ class ExportOptions:
     training: Training = field(default_factory=Training)
 
     def __post_init__(self) -> None:
-        check_trainable_above(self.replay_layer)
+        check_replay_layer(self.replay_layer)
         if not 1 <= self.new_per_batch <= self.batch_size:
             raise ModelError(
                 f"Expected 1 to {self.batch_size} new patterns in a mini-batch of "
                 f"{self.batch_size}, got {self.new_per_batch}"
             )
+        if self.classes is not None and self.classes < 1:
+            raise ModelError(f"Expected at least 1 class, got {self.classes}")
         if len(set(self.labels)) != len(self.labels):
             raise ModelError(f"Expected distinct labels, got {', '.join(self.labels)}")
 
@@ -65,8 +69,8 @@ def export_bundle(
 ) -> Path:
     """Convert `model` and write the bundle to the folder `out`.
 
-    An older bundle there is replaced in one step, once the new one is whole; any other folder
-    with something in it is refused. `backbone` says in words where the weights come from.
+    An older bundle there is replaced once the new one is whole; a folder with anything else in it
+    is refused. `backbone` says in words where the weights come from.
     """
     out = Path(out)
     check_out(out)
@@ -79,7 +83,8 @@ def export_bundle(
             golden_vectors(features, head, batch_size=options.batch_size, training=options.training)
         ),
     }
-    with tempfile.TemporaryDirectory(dir=_parent(out), prefix=f".{out.name}-") as folder:
+    parent = _parent(out)
+    with _writing(out), tempfile.TemporaryDirectory(dir=parent, prefix=".bundle-") as folder:
         made = Path(folder) / "bundle"
         made.mkdir()
         for name, content in contents.items():
@@ -101,17 +106,38 @@ def export_bundle(
         )
         (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         prove(made)
-        if out.exists():
-            out.replace(Path(folder) / "old")
-        made.replace(out)
+        _put_in_place(made, out, aside=Path(folder) / "old")
     return out
 
 
 def check_out(out: Path) -> None:
-    """Refuse an output path that is no bundle and not empty, or cannot be written."""
-    if out.exists() and not (out / MANIFEST).is_file() and (out.is_file() or any(out.iterdir())):
-        raise BundleError(f"Expected a new or empty folder, or a bundle to replace, got {out}")
+    """Refuse an output path that holds anything but a bundle, or cannot be written."""
+    if out.exists():
+        found = {path.name for path in out.iterdir()} if out.is_dir() else {out.name}
+        if found and (MANIFEST not in found or found.difference({MANIFEST, *FILES})):
+            raise BundleError(
+                f"Expected a new or empty folder, or a bundle and nothing else, got {out}; "
+                "choose another --out"
+            )
     _parent(out)
+
+
+def _put_in_place(made: Path, out: Path, *, aside: Path) -> None:
+    """Swap folders, so that the old bundle or the new one is there."""
+    if out.exists() and not any(out.iterdir()):
+        # It may be the folder that someone stands in, which cannot be swapped.
+        for name in (*FILES, MANIFEST):
+            (made / name).replace(out / name)
+        return
+    replaces = out.exists()
+    if replaces:
+        out.replace(aside)
+    try:
+        made.replace(out)
+    except BaseException:
+        if replaces:
+            aside.replace(out)
+        raise
 
 
 def prove(bundle: Path) -> None:
@@ -120,20 +146,28 @@ def prove(bundle: Path) -> None:
         command = [sys.executable, "-m", "lrtflite.verify", str(bundle), runtime]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
+            said = (done.stdout + done.stderr).strip().splitlines()
             raise ConversionError(
                 f"The bundle does not prove itself on {describe_runtime(runtime)}: "
-                f"{(done.stdout + done.stderr).strip().splitlines()[-1]}"
+                f"{said[-1] if said else f'exit code {done.returncode}'}"
             )
 
 
 def _parent(out: Path) -> Path:
-    parent = out.absolute().parent
-    try:
+    parent = out.resolve().parent
+    with _writing(out):
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=parent):
-            return parent
+            pass
+    return parent
+
+
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise BundleError(f"Cannot write a bundle to {out}: {error.strerror}") from error
+        raise BundleError(f"Cannot write a bundle to {out}: {error.strerror or error}") from error
 
 
 def _initial_head(

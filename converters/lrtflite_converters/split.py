@@ -5,20 +5,6 @@ from __future__ import annotations
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite.layer_names import check_replay_layer
-
-# The replay layers above which a head can be built.
-TRAINABLE_ABOVE = ("pool6",)
-
-
-def check_trainable_above(name: str) -> None:
-    """Refuse a layer that does not exist, or above which nothing can train yet."""
-    check_replay_layer(name)
-    if name not in TRAINABLE_ABOVE:
-        raise ModelError(
-            f"Expected a replay layer above which this version can train "
-            f"({', '.join(TRAINABLE_ABOVE)}), got {name!r}"
-        )
 
 
 def below(model: keras.Model, replay_layer: str) -> keras.Model:

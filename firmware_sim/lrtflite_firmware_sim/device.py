@@ -142,6 +142,7 @@ class Device:
             runtime=learner.runtime,
             runtime_version=describe_runtime(learner.runtime),
             labels=learner.labels,
+            learned=learner.learned,
             replay_patterns=len(learner.memory),
             replay_capacity=learner.memory.capacity,
             replay_bytes=learner.memory.nbytes,

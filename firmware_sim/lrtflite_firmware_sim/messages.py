@@ -90,6 +90,7 @@ class Vitals:
     runtime: str
     runtime_version: str
     labels: tuple[str | None, ...]
+    learned: tuple[str, ...]
     replay_patterns: int
     replay_capacity: int
     replay_bytes: int

@@ -69,9 +69,9 @@ class _Run:
         self._timings: defaultdict[str, list[float]] = defaultdict(list)
         self._sessions: list[SessionResult] = []
         self._history: list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = []
-        # The row of `_history` that first taught a class; the labels that a bundle brings along
-        # were learned before row 0.
-        known = set(device.opened.labels)
+        # The row of `_history` that first taught a class; what a bundle knows when it is opened
+        # was learned before row 0.
+        known = set(device.opened.learned)
         self._learned = [-1 if name in known else None for name in self._classes]
         self._newest = self._first = frozenset(plan.batches[0].classes)
         self._notes = list(plan.notes)

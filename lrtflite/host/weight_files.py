@@ -64,7 +64,9 @@ def read_weights(path: Path) -> BackboneWeights:
     """Read a `.npz`, `.h5` or `.keras` file; anything unsuitable is a ModelError."""
     readers = {".npz": _read_npz, ".h5": _read_h5, ".hdf5": _read_h5, ".keras": _read_keras}
     if path.suffix not in readers:
-        raise ModelError(f"Expected weights in a .npz, .h5 or .keras file, got {path}")
+        raise ModelError(
+            f"Expected weights as demo, imagenet or a .npz, .h5 or .keras file, got {path}"
+        )
     if not path.is_file():
         raise ModelError(f"Expected a weights file, got {path}, which is not there")
     weights = readers[path.suffix](path)

@@ -59,7 +59,7 @@ def empty(bundle: Path) -> None:
         ("verify", age, ["format 1", "format 99", "convert it again"]),
         ("simulate", age, ["format 1", "format 99", "convert it again"]),
         ("inspect", garble, ["JSON", "manifest.json"]),
-        ("simulate", empty, ["manifest.json", "lrtflite convert"]),
+        ("simulate", empty, ["manifest.json", "which has none"]),
     ],
 )
 def test_a_damaged_bundle(

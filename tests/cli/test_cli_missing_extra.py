@@ -31,9 +31,11 @@ def test_the_error_is_the_pip_command(
 ) -> None:
     named = [str(demo) if arg == "DEMO" else arg for arg in args]
     error = error_of(*named, lacking=lacking)
-    assert error.endswith(f"installed; run: pip install 'lrtflite[{extra}]'")
+    assert error.endswith(
+        f"installed; run: pip install 'lrtflite[{extra}]' (in a clone: pip install '.[{extra}]')"
+    )
     # The package, not one of its modules.
-    assert "." not in error.split(" is not ")[0]
+    assert "." not in error.split(" is ")[0]
 
 
 @pytest.mark.parametrize(("name", "extra"), [("a.png", "device"), ("a.mp4", "video")])
@@ -47,7 +49,9 @@ def test_a_picture_that_nothing_can_read(
         (folder / name).write_bytes(b"something")
     done = run_cli("simulate", "--dataset", "folder:things", lacking=["PIL", "av"])
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1].endswith(f"run: pip install 'lrtflite[{extra}]'")
+    assert done.stderr.splitlines()[-1].endswith(
+        f"run: pip install 'lrtflite[{extra}]' (in a clone: pip install '.[{extra}]')"
+    )
 
 
 def test_a_bare_install_can_inspect(demo: Path, run_cli: Callable[..., object]) -> None:

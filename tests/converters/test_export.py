@@ -102,6 +102,10 @@ def test_a_bundle_is_replaced_and_anything_else_is_not(
     (out / "thesis.tex").write_text("years of work")
     with pytest.raises(BundleError, match="new or empty folder"):
         export_bundle(model, out, options=ExportOptions(), backbone="x")
+    # A manifest beside it does not make it a bundle.
+    (out / "manifest.json").write_text("{}")
+    with pytest.raises(BundleError, match="a bundle and nothing else"):
+        export_bundle(model, out, options=ExportOptions(), backbone="x")
     assert (out / "thesis.tex").read_text() == "years of work"
     before = bundle.manifest
     options = ExportOptions(batch_size=10, new_per_batch=3)
@@ -115,12 +119,14 @@ def test_options_are_checked() -> None:
     with pytest.raises(ModelError, match=r"conv5_4/dw.*pool6, got 'pool7'"):
         ExportOptions(replay_layer="pool7")
     for layer in REPLAY_LAYERS[:-1]:
-        with pytest.raises(ModelError, match="above which this version can train"):
+        with pytest.raises(ModelError, match="this version can train above pool6"):
             ExportOptions(replay_layer=layer)
     with pytest.raises(ModelError, match="1 to 10 new patterns"):
         ExportOptions(batch_size=10, new_per_batch=11)
     with pytest.raises(ModelError, match="distinct"):
         ExportOptions(labels=("a", "a"))
+    with pytest.raises(ModelError, match="at least 1 class"):
+        ExportOptions(classes=0)
 
 
 def test_labels_and_slots_must_fit(model: keras.Model, tmp_path: Path) -> None:
@@ -136,6 +142,11 @@ def test_labels_and_slots_must_fit(model: keras.Model, tmp_path: Path) -> None:
 def test_read_labels(tmp_path: Path) -> None:
     assert read_labels(None) == ()
     assert read_labels("cup, ball") == ("cup", "ball")
+    many = [f"number {i}" for i in range(50)]  # longer than a file's name may be
+    assert read_labels(",".join(many)) == tuple(many)
+    (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
+    with pytest.raises(ModelError, match="UTF-8"):
+        read_labels(str(tmp_path / "latin.txt"))
     (tmp_path / "labels.txt").write_text("cup\n\nold hat\n")
     assert read_labels(str(tmp_path / "labels.txt")) == ("cup", "old hat")
     with pytest.raises(ModelError, match="Expected labels"):
