@@ -3,8 +3,9 @@
 from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
 from lrtflite.frames import fit_frame
-from lrtflite.learner import Learner, Prediction
+from lrtflite.learner import Learner
 from lrtflite.manifest import Training
+from lrtflite.prediction import Prediction
 from lrtflite.session import Progress, SessionReport
 
 __version__ = "0.1.0"

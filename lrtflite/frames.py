@@ -118,3 +118,12 @@ def _axis_weights(
         used = np.flatnonzero(row)
         spans.append((int(used[0]), int(used[-1]) + 1))
     return whole.astype(np.float64), total, tuple(spans)
+
+
+def check_frame(frame: ArrayLike, size: int) -> NDArray[np.uint8]:
+    """One frame (size, size, 3) uint8; a stack of several is refused."""
+    shape = np.shape(frame)
+    if len(shape) != 3:
+        raise InputError(f"Expected one frame (H, W, 3) at a time, got {shape}")
+    checked: NDArray[np.uint8] = check_frames(frame, size)[0]
+    return checked

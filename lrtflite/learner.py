@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Union
@@ -17,23 +16,17 @@ from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint, State
 from lrtflite.errors import BundleError, InputError, LrtfliteError, StateError
 from lrtflite.extraction import extract_while_arriving
-from lrtflite.frames import check_frames
+from lrtflite.frames import check_frame, check_frames
 from lrtflite.head_training import train_head
+from lrtflite.latents import check_latents
 from lrtflite.manifest import Training
 from lrtflite.memory import ReplayMemory
 from lrtflite.minibatch import Latents
+from lrtflite.prediction import Prediction, top_predictions
 from lrtflite.runtime import Model
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.slots import Label, Slots
 from lrtflite.verify import check_signatures
-
-
-@dataclass(frozen=True)
-class Prediction:
-    label: str
-    probability: float
-    slot: int
-
 
 Labels = Union[Label, Sequence[Label]]
 # The head's tensors that have a row per class slot: consolidated weights and pattern counts.
@@ -145,7 +138,7 @@ class Learner:
 
     def probabilities(self, latents: NDArray[np.float32]) -> NDArray[np.float32]:
         """(n, slots) float32, from the consolidated weights; 0 for slots never learned."""
-        checked = self._check_latents(latents)
+        checked = check_latents(latents, self.bundle.manifest.latent_shape)
         return self._serving.run("infer", latents=checked)["probabilities"]
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
@@ -156,15 +149,7 @@ class Learner:
         self, latents: NDArray[np.float32], *, top: int = 3
     ) -> list[list[Prediction]]:
         """`predict` for a client that has latents already."""
-        labels = self.labels
-        return [
-            [
-                Prediction(label, float(row[slot]), int(slot))
-                for slot in np.argsort(-row, kind="stable")[:top]
-                if row[slot] > 0 and (label := labels[slot]) is not None
-            ]
-            for row in self.probabilities(latents)
-        ]
+        return top_predictions(self.probabilities(latents), self.labels, top=top)
 
     def learn(
         self,
@@ -195,7 +180,7 @@ class Learner:
                 return latent
 
             latents = extract_while_arriving(
-                (_one_frame(frame, size) for frame in frames),
+                (check_frame(frame, size) for frame in frames),
                 extract,
                 on_frame=lambda count: session.report("extract", count, total),
             )
@@ -212,7 +197,8 @@ class Learner:
     ) -> SessionReport:
         """`learn` for a client that has latents already."""
         with self._session(on_progress, cancel) as session:
-            return self._learn(session, self._check_latents(latents), labels, training)
+            checked = check_latents(latents, self.bundle.manifest.latent_shape)
+            return self._learn(session, checked, labels, training)
 
     def undo(self) -> None:
         """Return to the state before the last session (or rename, or forget)."""
@@ -260,24 +246,6 @@ class Learner:
 
     def _extract_one(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
         return self._features.run("extract", frames=frame[np.newaxis])["latents"]
-
-    def _check_latents(self, latents: NDArray[np.float32]) -> NDArray[np.float32]:
-        shape = self.bundle.manifest.latent_shape
-        try:
-            latents = np.asarray(latents)
-        except ValueError as error:
-            raise InputError(
-                f"Expected latents as one array, got rows that differ: {error}"
-            ) from error
-        if latents.shape[1:] != shape or latents.dtype != np.float32 or not len(latents):
-            expected = ", ".join(map(str, ("n", *shape)))
-            raise InputError(
-                f"Expected latents ({expected}) of float32 with n of at least 1, "
-                f"got {latents.shape} of {latents.dtype}"
-            )
-        if not np.isfinite(latents).all():
-            raise InputError("Expected finite latents, got NaN or infinity in them")
-        return latents
 
     def _learn(
         self, session: Session, latents: Latents, labels: Labels, training: Training | None
@@ -409,11 +377,3 @@ class Learner:
         self._slots = Slots(tuple(state.meta["labels"]))
         self.sessions = int(state.meta["sessions"])
         self._rng.bit_generator.state = state.meta["rng"]
-
-
-def _one_frame(frame: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    shape = np.shape(frame)
-    if len(shape) != 3:
-        raise InputError(f"Expected one frame (H, W, 3) at a time, got {shape}")
-    checked: NDArray[np.uint8] = check_frames(frame, size)[0]
-    return checked

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
+
+from lrtflite import Learner
+from lrtflite.runtime import installed_runtimes
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -24,6 +29,27 @@ def shared() -> Path:
 def demo() -> Path:
     """The bundle that comes with the package."""
     return ROOT / "lrtflite" / "demo_bundle"
+
+
+@pytest.fixture(params=["litert", "tflite"])
+def runtime(request: pytest.FixtureRequest) -> str:
+    name: str = request.param
+    if name not in installed_runtimes():
+        pytest.skip(f"the runtime {name} is not installed")
+    return name
+
+
+@pytest.fixture
+def open_learner(demo: Path) -> Iterator[Callable[..., Learner]]:
+    opened = []
+
+    def make(state: Path | None = None, **options: Any) -> Learner:
+        opened.append(Learner.open(demo, state, **{"replay_size": 200, **options}))
+        return opened[-1]
+
+    yield make
+    for learner in opened:
+        learner.close()
 
 
 # Machines that run several things at once miss any deadline now and then.

@@ -2,74 +2,23 @@
 
 from __future__ import annotations
 
-import errno
-import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-import lrtflite.checkpoint as checkpoint_module
 from cwr_reference import cwr_session
+from learning import TRAINING, fingerprint, frames_of, latents_of
 from lrtflite import Learner, Progress, Training
 from lrtflite.bundle import Bundle
-from lrtflite.checkpoint import newest_state
 from lrtflite.errors import (
-    InputError,
-    LrtfliteError,
-    NoFreeSlot,
-    SessionCancelled,
     StateError,
 )
-from lrtflite.runtime import installed_runtimes
-
-TRAINING = Training(lr=0.02, epochs=2)
-
-
-@pytest.fixture(params=["litert", "tflite"])
-def runtime(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    if name not in installed_runtimes():
-        pytest.skip(f"the runtime {name} is not installed")
-    return name
-
-
-@pytest.fixture
-def open_learner(demo: Path) -> Iterator[Callable[..., Learner]]:
-    opened = []
-
-    def make(state: Path | None = None, **options: Any) -> Learner:
-        opened.append(Learner.open(demo, state, **{"replay_size": 200, **options}))
-        return opened[-1]
-
-    yield make
-    for learner in opened:
-        learner.close()
-
-
-def latents_of(kind: int, count: int = 45, *, seed: int = 0) -> np.ndarray:
-    """(count, 256) float32: a cloud of its own for each kind of object."""
-    centre = np.random.default_rng(1000 + kind).exponential(1, 256)
-    noise = np.random.default_rng((seed, kind)).normal(0, 0.3, (count, 256))
-    return np.maximum(centre + noise, 0).astype(np.float32)
-
-
-def frames_of(kind: int, count: int = 12) -> np.ndarray:
-    """(count, 128, 128, 3) uint8: coloured blocks with noise, a pattern for each kind."""
-    rng = np.random.default_rng(kind)
-    blocks = rng.integers(40, 215, (8, 8, 3)).repeat(16, 0).repeat(16, 1)
-    return (blocks + rng.integers(-25, 25, (count, 128, 128, 3))).astype(np.uint8)
-
-
-def fingerprint(learner: Learner) -> list[bytes]:
-    """Everything that a learner is, to the last bit."""
-    state = learner._state()
-    return [*(values.tobytes() for values in state.arrays.values()), repr(state.meta).encode()]
 
 
 def test_sessions_follow_cwr_star(open_learner: Callable[..., Learner], runtime: str) -> None:
@@ -184,71 +133,6 @@ def test_progress(open_learner: Callable[..., Learner]) -> None:
     assert Progress("extract", 12, None) in heard
 
 
-@pytest.mark.parametrize("phase", ["extract", "train"])
-@pytest.mark.parametrize("stored", [True, False])
-def test_a_cancelled_session_never_was(
-    open_learner: Callable[..., Learner], tmp_path: Path, phase: str, stored: bool
-) -> None:
-    learner = open_learner(tmp_path if stored else None)
-    learner.learn(frames_of(0), "a", training=TRAINING)
-    before, cancel = fingerprint(learner), threading.Event()
-
-    def stop(progress: Progress) -> None:
-        if progress.phase == phase:
-            cancel.set()
-
-    with pytest.raises(SessionCancelled, match=phase):
-        learner.learn(frames_of(1), "b", training=TRAINING, on_progress=stop, cancel=cancel)
-    assert fingerprint(learner) == before
-    # The session that follows is the one that would have come without it.
-    other = open_learner()
-    other.learn(frames_of(0), "a", training=TRAINING)
-    for each in (learner, other):
-        each.learn(frames_of(2), "c", training=TRAINING)
-    assert fingerprint(learner) == fingerprint(other)
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
-def test_a_session_that_breaks_never_was(
-    open_learner: Callable[..., Learner], tmp_path: Path, error: type[BaseException]
-) -> None:
-    learner = open_learner(tmp_path)
-    learner.learn(frames_of(0), "a", training=TRAINING)
-    before = fingerprint(learner)
-
-    def camera() -> Iterator[np.ndarray]:
-        yield from frames_of(1)
-        raise error
-
-    with pytest.raises(error):
-        learner.learn(camera(), "b")
-    assert fingerprint(learner) == before
-
-
-def test_a_full_disk_leaves_the_state_before(
-    open_learner: Callable[..., Learner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learner = open_learner(tmp_path / "state", replay_size=60)
-    learner.learn_latents(latents_of(0), "a", training=TRAINING)
-    before = fingerprint(learner)
-
-    def full(*_: Any, **__: Any) -> None:
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint_module.os, "fsync", full)
-        for change in (
-            lambda: learner.learn_latents(latents_of(1), "b", training=TRAINING),
-            lambda: learner.forget("a"),
-            lambda: learner.rename("a", "z"),
-        ):
-            with pytest.raises(StateError, match="No space left"):
-                change()
-            assert fingerprint(learner) == before
-    learner.learn_latents(latents_of(1), "b", training=TRAINING)
-    assert learner.labels[:2] == ("a", "b")
-
-
 def test_undo(open_learner: Callable[..., Learner], tmp_path: Path) -> None:
     learner = open_learner(tmp_path)
     fresh = fingerprint(learner)
@@ -290,119 +174,6 @@ def test_rename_and_forget(open_learner: Callable[..., Learner], tmp_path: Path)
     assert learner.predict_latents(latents_of(5, 1))[0][0].label == "hat"
 
 
-def test_bad_input_leaves_the_learner_as_it_was(open_learner: Callable[..., Learner]) -> None:
-    learner = open_learner()
-    learner.learn_latents(latents_of(0), "a", training=TRAINING)
-    before = fingerprint(learner)
-    good, nan = latents_of(0), latents_of(0)
-    nan[3, 5] = np.nan
-    frames = frames_of(0)
-    wrong: list[tuple[str, Callable[[], object]]] = [
-        (r"\(n, 256\) of float32", lambda: learner.learn_latents(good[:, :100], "a")),
-        (r"\(n, 256\) of float32", lambda: learner.learn_latents(good.astype(np.float64), "a")),
-        ("NaN", lambda: learner.learn_latents(nan, "a")),
-        ("NaN", lambda: learner.predict_latents(nan)),
-        ("at least 1", lambda: learner.learn_latents(good[:0], "a")),
-        ("empty session", lambda: learner.learn(iter(()), "a")),
-        (r"0\.\.49, got 50", lambda: learner.learn_latents(good, 50)),
-        ("2 for 45 frames", lambda: learner.learn_latents(good, ["a", "b"])),
-        ("128", lambda: learner.learn(frames[:, :64], "a")),
-        ("uint8", lambda: learner.learn(frames.astype(np.float32), "a")),
-        ("uint8", lambda: learner.predict(np.full((128, 128, 3), np.nan))),
-        ("diverged", lambda: learner.learn_latents(good, "a", training=Training(lr=1e30))),
-        ("an iterator", lambda: learner.learn(None, "a")),  # type: ignore[arg-type]
-        ("one frame", lambda: learner.learn([frames, frames], "a")),
-        ("rows that differ", lambda: learner.predict_latents([[1, 2], [3]])),  # type: ignore[arg-type]
-        ("Expected a label", lambda: learner.learn_latents(good, np.array("a"))),  # type: ignore[arg-type]
-        ("Expected a label", lambda: learner.learn_latents(good, None)),  # type: ignore[arg-type]
-        ("known label", lambda: learner.forget("nobody")),
-        ("known label", lambda: learner.rename("nobody", "b")),
-    ]
-    for message, call in wrong:
-        with pytest.raises(InputError, match=message) as caught:
-            call()
-        assert "\n" not in str(caught.value)
-        assert fingerprint(learner) == before
-
-
-def test_no_free_slot(open_learner: Callable[..., Learner]) -> None:
-    learner = open_learner()
-    learner.learn_latents(latents_of(0, 50), [f"class {i}" for i in range(50)])
-    with pytest.raises(NoFreeSlot, match="all 50 are taken"):
-        learner.learn_latents(latents_of(1), "one more")
-    learner.learn_latents(latents_of(1), "class 7")
-
-
-def test_a_closed_learner_changes_nothing(
-    open_learner: Callable[..., Learner], tmp_path: Path
-) -> None:
-    closed = open_learner(tmp_path)
-    closed.close()
-    owner = open_learner(tmp_path)
-    owner.learn_latents(latents_of(0), "kept", training=TRAINING)
-    for change in (
-        lambda: closed.learn_latents(latents_of(1), "intruder", training=TRAINING),
-        lambda: closed.rename("kept", "lost"),
-        lambda: closed.forget("kept"),
-        closed.undo,
-    ):
-        with pytest.raises(StateError, match="closed"):
-            change()
-    assert newest_state(tmp_path).meta["labels"][:2] == ["kept", None]
-
-
-def test_closing_while_a_session_runs_gives_the_state_to_the_next(
-    open_learner: Callable[..., Learner], tmp_path: Path
-) -> None:
-    learner = open_learner(tmp_path)
-
-    def close(progress: Progress) -> None:
-        if progress.phase == "train":
-            learner.close()
-            with pytest.raises(StateError, match="in use"):
-                open_learner(tmp_path)
-
-    with pytest.raises(StateError, match="closed meanwhile"):
-        learner.learn_latents(latents_of(0), "lost", training=TRAINING, on_progress=close)
-    assert open_learner(tmp_path).labels[0] is None
-
-
-def test_an_undo_that_cannot_be_restored_changes_nothing(
-    open_learner: Callable[..., Learner], tmp_path: Path
-) -> None:
-    learner = open_learner(tmp_path, replay_size=50)
-    learner.learn_latents(latents_of(0, 30), "a", training=TRAINING)
-    learner.forget("a")
-    learner.close()
-    small = open_learner(tmp_path, replay_size=10)
-    before = fingerprint(small)
-    with pytest.raises(InputError, match="at least the 30 patterns"):
-        small.undo()
-    assert fingerprint(small) == before
-    small.close()
-    assert open_learner(tmp_path, replay_size=10).labels[0] is None
-
-
-def test_weights_that_burst_in_the_last_step(open_learner: Callable[..., Learner]) -> None:
-    learner = open_learner()
-    before = fingerprint(learner)
-    with pytest.raises(InputError, match="diverged"):
-        learner.learn_latents(latents_of(0), "a", training=Training(lr=1e38, epochs=1))
-    assert fingerprint(learner) == before
-
-
-def test_a_memory_update_that_is_not_committed_is_taken_back(
-    open_learner: Callable[..., Learner], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    learner = open_learner(replay_size=30)
-    learner.learn_latents(latents_of(0), "a", training=TRAINING)
-    before = fingerprint(learner)
-    monkeypatch.setattr(learner, "_commit", lambda **_: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        learner.learn_latents(latents_of(1), "b", training=TRAINING)
-    assert fingerprint(learner) == before
-
-
 def test_few_pictures_of_each_class_are_all_remembered(
     open_learner: Callable[..., Learner],
 ) -> None:
@@ -420,29 +191,6 @@ def test_a_single_frame_is_a_session(open_learner: Callable[..., Learner]) -> No
     assert report.frames == 1
 
 
-def test_one_session_at_a_time(open_learner: Callable[..., Learner]) -> None:
-    learner = open_learner()
-
-    def again(_: Progress) -> None:
-        learner.learn_latents(latents_of(1), "b")
-
-    with pytest.raises(LrtfliteError, match="running already"):
-        learner.learn_latents(latents_of(0), "a", on_progress=again)
-
-
-def test_a_state_belongs_to_its_bundle(
-    open_learner: Callable[..., Learner], demo: Path, tmp_path: Path
-) -> None:
-    open_learner(tmp_path).close()
-    state = newest_state(tmp_path)
-    other = checkpoint_module.State(state.arrays, {**state.meta, "bundle": "x"})
-    checkpoint_module.write_state(tmp_path / "state-00000009.npz", other)
-    with pytest.raises(StateError, match="another bundle"):
-        open_learner(tmp_path)
-    # And the lock is let go.
-    checkpoint_module.Checkpoint(tmp_path).close()
-
-
 def test_a_state_keeps_its_memory_options(
     open_learner: Callable[..., Learner], demo: Path, tmp_path: Path
 ) -> None:
@@ -451,16 +199,6 @@ def test_a_state_keeps_its_memory_options(
         assert (learner.memory.capacity, learner.memory.policy) == (7, "balanced")
     with Learner.open(demo, tmp_path, replay_size=9) as learner:
         assert (learner.memory.capacity, learner.memory.policy) == (9, "balanced")
-
-
-def test_a_memory_that_is_too_small_for_the_state(
-    open_learner: Callable[..., Learner], tmp_path: Path
-) -> None:
-    learner = open_learner(tmp_path)
-    learner.learn_latents(latents_of(0), "a", training=TRAINING)
-    learner.close()
-    with pytest.raises(InputError, match="at least the 45 patterns"):
-        open_learner(tmp_path, replay_size=10)
 
 
 def test_the_device_side_needs_no_tensorflow(demo: Path, tmp_path: Path) -> None:

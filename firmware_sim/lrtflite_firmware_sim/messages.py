@@ -14,8 +14,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.learner import Prediction
 from lrtflite.manifest import Training
+from lrtflite.prediction import Prediction
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,29 @@
+"""What the learner's tests teach, and how they compare learners."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lrtflite import Learner, Training
+
+TRAINING = Training(lr=0.02, epochs=2)
+
+
+def latents_of(kind: int, count: int = 45, *, seed: int = 0) -> np.ndarray:
+    """(count, 256) float32: a cloud of its own for each kind of object."""
+    centre = np.random.default_rng(1000 + kind).exponential(1, 256)
+    noise = np.random.default_rng((seed, kind)).normal(0, 0.3, (count, 256))
+    return np.maximum(centre + noise, 0).astype(np.float32)
+
+
+def frames_of(kind: int, count: int = 12) -> np.ndarray:
+    """(count, 128, 128, 3) uint8: coloured blocks with noise, a pattern for each kind."""
+    rng = np.random.default_rng(kind)
+    blocks = rng.integers(40, 215, (8, 8, 3)).repeat(16, 0).repeat(16, 1)
+    return (blocks + rng.integers(-25, 25, (count, 128, 128, 3))).astype(np.uint8)
+
+
+def fingerprint(learner: Learner) -> list[bytes]:
+    """Everything that a learner is, to the last bit."""
+    state = learner._state()
+    return [*(values.tobytes() for values in state.arrays.values()), repr(state.meta).encode()]
