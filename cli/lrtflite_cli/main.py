@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import sys
 from collections.abc import Sequence
@@ -48,7 +49,9 @@ class LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"No such command {args[0]!r}. Commands: {', '.join(COMMANDS)}.")
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            meant = f"Did you mean {near[0]!r}? " if near else ""
+            ctx.fail(f"No such command {args[0]!r}. {meant}Commands: {', '.join(COMMANDS)}.")
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

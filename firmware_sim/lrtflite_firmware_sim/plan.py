@@ -111,7 +111,10 @@ def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
         training=manifest.training.with_options(lr=options.lr, epochs=epochs),
         replay_size=usual_size if options.replay_size is None else options.replay_size,
         policy=options.policy or (APP_POLICY if app else manifest.policy),
-        notes=_app_notes(manifest, batches, stream.batch_frames) if app else (),
+        notes=(
+            *(_app_notes(manifest, batches, stream.batch_frames) if app else ()),
+            *_stream_notes(batches, source),
+        ),
     )
 
 
@@ -140,6 +143,15 @@ def _stream_options(options: SimulateOptions) -> StreamOptions:
     return StreamOptions(
         **{name: value for name, value in given.items() if value is not None}, seed=options.seed
     )
+
+
+def _stream_notes(batches: list[Batch], source: FrameSource) -> tuple[str, ...]:
+    if len(source.classes) > 1 and len(batches[0].classes) == len(source.classes):
+        return (
+            "Every class is in the first session, so nothing new comes later: give a smaller "
+            "--first-classes to see that.",
+        )
+    return ()
 
 
 def _app_notes(

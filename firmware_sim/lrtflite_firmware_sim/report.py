@@ -70,7 +70,7 @@ def html_report(result: Simulation) -> str:
             f"{threads_text(result)}. Other programs on the machine count in.",
             plot.latency_svg(result, tuple(PHASES)) + _latency_table(result),
         ),
-        _section("Memory", "MB are 10^6 bytes.", _facts([_memory(result)])),
+        _section("Memory", "MB are millions of bytes.", _facts([_memory(result)])),
         _section("Options", "All that decides this run.", _facts(_options(result))),
         _section("Machine and versions", "", _facts(_machine(result))),
     ]

@@ -101,7 +101,7 @@ def test_a_value_that_cannot_be(
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (["simulat"], ["'simulat'", *COMMANDS]),
+        (["simulat"], ["Did you mean 'simulate'?", *COMMANDS]),
         (["inspect"], ["'BUNDLE'"]),
         (["verify", "mine", "--fast"], ["--fast"]),
         (["simulate", "--sessions", "0"], ["--sessions", "x>=1"]),

@@ -88,6 +88,13 @@ def test_labels_of_the_same_name_need_no_free_slot(manifest: Manifest, pictures:
         )
 
 
+def test_a_stream_with_nothing_new_later_is_said(manifest: Manifest, pictures: Path) -> None:
+    folder = f"folder:{pictures}"
+    [note] = make_plan(manifest, SimulateOptions(dataset=folder)).notes
+    assert "smaller --first-classes" in note
+    assert make_plan(manifest, SimulateOptions(dataset=folder, first_classes=2)).notes == ()
+
+
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
