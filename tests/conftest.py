@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,10 @@ def open_learner(demo: Path) -> Iterator[Callable[..., Learner]]:
     for learner in opened:
         learner.close()
 
+
+# A shell's background job ignores Ctrl-C and so do its children, which some tests interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Machines that run several things at once miss any deadline now and then.
 settings.register_profile("lrtflite", deadline=None)
