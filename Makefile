@@ -29,6 +29,8 @@ bench: build/alpha-1.0/manifest.json  ## slow studies: speed, memory, accuracy
 	$(BIN)/python benchmarks/app_session.py build/alpha-1.0
 	$(BIN)/python benchmarks/synthetic_strategies.py
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/photographs.py
+	test ! -d $(SHARED)/data || \
+		$(BIN)/python benchmarks/few_pictures.py build/alpha-1.0 $(SHARED)/data/caltech50_128
 
 build/alpha-1.0/manifest.json: .venv/dev
 	$(BIN)/lrtflite convert --weights $(WEIGHTS) --alpha 1.0 --out build/alpha-1.0

@@ -1,0 +1,74 @@
+"""How well a learner remembers classes that it was taught one after the other from a few pictures.
+
+An empty head, the bundle's defaults; five classes drawn at random, the first pictures of each in a
+session of its own; accuracy on the held-out pictures of all five.
+
+    python benchmarks/few_pictures.py BUNDLE FOLDER [--pictures 6 12 20] [--draws 4]
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite import Bundle, Learner, LrtfliteError
+from lrtflite.data import Clip, open_source
+from lrtflite.runtime import describe_runtime
+from lrtflite_firmware_sim.machine import this_machine
+
+CLASSES = 5
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("folder", type=Path, help="one folder of pictures per class")
+    parser.add_argument("--pictures", type=int, nargs="+", default=[6, 12, 20])
+    parser.add_argument("--draws", type=int, default=4)
+    arguments = parser.parse_args()
+    try:
+        print(run(Bundle.open(arguments.bundle), arguments))
+    except LrtfliteError as error:
+        sys.exit(f"Error: {error}")
+
+
+def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
+    source = open_source(f"folder:{arguments.folder}", size=bundle.manifest.input_size)
+    lines = ["pictures  accuracy of each draw" + " " * 14 + "mean"]
+    for pictures in arguments.pictures:
+        found = []
+        for draw in range(arguments.draws):
+            chosen = np.random.default_rng(draw).permutation(len(source.classes))[:CLASSES]
+            with Learner.open(bundle) as learner:
+                for label in chosen:
+                    latents = _latents(learner, source.train_clips(), label)[:pictures]
+                    learner.learn_latents(latents, source.classes[label])
+                hits = [
+                    top[0].label == source.classes[label]
+                    for label in chosen
+                    for top in learner.predict_latents(
+                        _latents(learner, source.test_clips(), label), top=1
+                    )
+                ]
+            found.append(np.mean(hits))
+        shown = " ".join(f"{accuracy:.3f}" for accuracy in found)
+        lines.append(f"{pictures:8}  {shown:<32} {np.mean(found):.3f}")
+    training = bundle.manifest.training
+    lines.append(f"{training.epochs} epochs, lr {training.lr:g}; {bundle.manifest.backbone}")
+    lines.append(f"{describe_runtime(learner.runtime)}, on {this_machine()}")
+    return "\n".join(lines)
+
+
+def _latents(learner: Learner, clips: Sequence[Clip], label: int) -> NDArray[np.float32]:
+    """(n, ...) float32 of all frames of a class."""
+    of_class = [frame for clip in clips if clip.label == label for frame in clip.read()]
+    return learner.extract(np.stack(of_class))
+
+
+if __name__ == "__main__":
+    main()
