@@ -59,9 +59,11 @@ class Slots:
         if isinstance(labels, str) or _is_number(labels):
             slot, slots = self.place(cast(Label, labels))
             return np.full(count, slot, np.int32), slots
-        if isinstance(labels, (bytes, int)) or not isinstance(labels, (Sequence, np.ndarray)):
-            raise InputError(f"Expected a label, or a list with one per frame, got {labels!r}")
-        if np.ndim(labels) != 1:
+        if (
+            isinstance(labels, (bytes, int))
+            or not isinstance(labels, (Sequence, np.ndarray))
+            or (isinstance(labels, np.ndarray) and labels.ndim != 1)
+        ):
             raise InputError(f"Expected a label, or a list with one per frame, got {labels!r}")
         if len(labels) != count:
             raise InputError(f"Expected one label per frame, got {len(labels)} for {count} frames")

@@ -53,3 +53,8 @@ def test_labels_are_names_or_numbers(label: object) -> None:
         SLOTS.place_all([label], 1)  # type: ignore[list-item]
     with pytest.raises(InputError, match="Expected a label"):
         SLOTS.place_all(label, 1)  # type: ignore[arg-type]
+
+
+def test_a_list_of_lists_is_no_list_of_labels() -> None:
+    with pytest.raises(InputError, match="Expected a label"):
+        SLOTS.place_all([["cup"], ["cup", "ball"]], 2)  # type: ignore[list-item]
