@@ -147,6 +147,7 @@ def fine_tune(
     manifest = bundle.manifest
     head = Model(bundle.head, runtime=runtime)
     present = np.ones(manifest.slots, np.float32)
+    rates = training.inputs(head.signatures["train"].inputs)
     nothing = ReplayMemory(0, manifest.latent_shape)
     rng = np.random.default_rng(0)
     for latents, labels in world.sessions:
@@ -167,7 +168,7 @@ def fine_tune(
             slots=manifest.slots,
             rng=rng,
         ):
-            head.run("train", latents=batch, targets=targets, **training.rates())
+            head.run("train", latents=batch, targets=targets, **rates)
         head.run("consolidate", counts=present)
     return np.asarray(head.run("infer", latents=world.test)["probabilities"].argmax(axis=1))
 

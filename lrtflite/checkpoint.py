@@ -16,9 +16,10 @@ import os
 import re
 import zipfile
 import zlib
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,7 @@ from lrtflite.errors import StateError
 
 FORMAT = 1
 KEPT = 2
+_CHUNK = 1 << 20
 _NAME = re.compile(r"state-(\d{8})\.npz")
 _log = logging.getLogger("lrtflite")
 
@@ -37,10 +39,20 @@ class DamagedState(StateError):
 
 @dataclass(frozen=True)
 class State:
-    """Everything that a learner is: named arrays, and what fits in JSON."""
+    """Everything that a learner is: named arrays, and what fits in JSON.
+
+    A state that was read may have left arrays in its file, `path`, for `read_into`.
+    """
 
     arrays: dict[str, NDArray[Any]]
     meta: dict[str, Any]
+    path: Path | None = None
+
+    def read_into(self, name: str, out: NDArray[Any]) -> None:
+        """Read an array that was left in the file into `out`, which has its shape and dtype."""
+        assert self.path is not None
+        with _archive(self.path) as archive, archive.zip.open(f"{name}.npy") as member:
+            _read_rows(member, out)
 
 
 def write_state(path: Path, state: State) -> None:
@@ -58,23 +70,17 @@ def write_state(path: Path, state: State) -> None:
         os.fsync(file.fileno())
 
 
-def read_state(path: Path) -> State:
-    """Read one generation; every array's checksum is checked on the way."""
-    try:
-        # numpy leaves a file open that it opened itself and could not read.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            arrays = {name: archive[name] for name in archive.files}
+def read_state(path: Path, *, later: Collection[str] = ()) -> State:
+    """Read one generation, all but the arrays named in `later`; every checksum is checked first."""
+    with _archive(path) as archive:
+        if archive.zip.testzip() is not None:
+            raise zipfile.BadZipFile
+        arrays = {name: archive[name] for name in archive.files if name not in later}
         meta = json.loads(arrays.pop("meta").tobytes())
         found = meta.pop("format")
-    except FileNotFoundError as error:
-        raise StateError(f"Expected a state file, got nothing at {path}") from error
-    except OSError as error:
-        raise StateError(f"Cannot read {path}: {error.strerror or error}; try again") from error
-    except (EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
-        raise DamagedState(f"Expected a whole state file, got a damaged one: {path}") from error
     if found != FORMAT:
         raise StateError(f"Expected a state of format {FORMAT}, got format {found} in {path}")
-    return State(arrays, meta)
+    return State(arrays, meta, path)
 
 
 def newest_state(folder: str | Path) -> State:
@@ -104,15 +110,15 @@ class Checkpoint:
             with contextlib.suppress(OSError):
                 leftover.unlink()
 
-    def load(self) -> State | None:
-        """The newest whole generation, or None in a new folder.
+    def load(self, *, later: Collection[str] = ()) -> State | None:
+        """The newest whole generation, or None in a new folder; `later` is as in `read_state`.
 
         A damaged generation is set aside under another name, and the one before it is used.
         """
         generations = _generations(self.folder)
         for path in reversed(generations):
             try:
-                return read_state(path)
+                return read_state(path, later=later)
             except DamagedState as error:
                 if path == generations[0]:
                     raise
@@ -140,12 +146,12 @@ class Checkpoint:
             with contextlib.suppress(OSError):  # the next commit tries again
                 old.unlink()
 
-    def previous(self) -> State:
-        """The generation before the newest."""
+    def previous(self, *, later: Collection[str] = ()) -> State:
+        """The generation before the newest; `later` is as in `read_state`."""
         generations = _generations(self.folder)
         if len(generations) < KEPT:
             raise StateError("Nothing to undo: no earlier state is kept")
-        return read_state(generations[-2])
+        return read_state(generations[-2], later=later)
 
     def drop_newest(self) -> None:
         """Make the generation before the newest."""
@@ -174,8 +180,36 @@ def _number(path: Path) -> int:
     return int(match[1])
 
 
+def _read_rows(member: IO[bytes], out: NDArray[Any]) -> None:
+    np.lib.format.read_magic(member)  # type: ignore[no-untyped-call]
+    header = np.lib.format.read_array_header_1_0(member)  # type: ignore[no-untyped-call]
+    if header != (out.shape, False, out.dtype):
+        raise ValueError(f"expected {out.shape} of {out.dtype}, got {header}")
+    content, done = out.reshape(-1).view(np.uint8), 0
+    while done < len(content):
+        chunk = np.frombuffer(member.read(_CHUNK), np.uint8)
+        if not len(chunk):
+            raise EOFError
+        content[done : done + len(chunk)] = chunk
+        done += len(chunk)
+
+
 @contextlib.contextmanager
-def _disk_errors(what: str) -> Any:
+def _archive(path: Path) -> Iterator[Any]:
+    try:
+        # numpy leaves a file open that it opened itself and could not read.
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            yield archive
+    except FileNotFoundError as error:
+        raise StateError(f"Expected a state file, got nothing at {path}") from error
+    except OSError as error:
+        raise StateError(f"Cannot read {path}: {error.strerror or error}; try again") from error
+    except (EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+        raise DamagedState(f"Expected a whole state file, got a damaged one: {path}") from error
+
+
+@contextlib.contextmanager
+def _disk_errors(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,17 +16,17 @@ WAITING_FRAMES = 32
 
 def extract_while_arriving(
     frames: Iterable[NDArray[np.uint8]],
-    extract: Callable[[NDArray[np.uint8]], NDArray[np.float32]],
+    extract: Callable[[NDArray[np.uint8]], NDArray[Any]],
     *,
     on_frame: Callable[[int], None],
-) -> list[NDArray[np.float32]]:
+) -> list[NDArray[Any]]:
     """Latents of all frames, in their order.
 
     `frames` is read in the calling thread, where `on_frame(frames so far)` is called too and may
     raise to stop; `extract` runs in the other. An error of either side ends both and is raised.
     """
     waiting: queue.Queue[NDArray[np.uint8] | None] = queue.Queue(WAITING_FRAMES)
-    latents: list[NDArray[np.float32]] = []
+    latents: list[NDArray[Any]] = []
     failures: list[BaseException] = []
     stop = threading.Event()
 

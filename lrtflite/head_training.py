@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +17,24 @@ from lrtflite.session import Session
 
 @dataclass(frozen=True)
 class Outcome:
-    """Steps taken, and mean loss and accuracy over the mini-batches of the last epoch."""
+    """Steps taken, and mean loss and accuracy over the mini-batches of the last epoch.
+
+    `training` is what the session really trained with, see `trunk_at_rest`.
+    """
 
     steps: int
     loss: float
     accuracy: float
+    training: Training
+
+
+def trunk_at_rest(training: Training, memory: ReplayMemory) -> Training:
+    """`training` with the trunk and all moments still, where nothing is stored to replay.
+
+    New patterns alone, often of a single class, would bend the trunk towards that class: its loss
+    falls fastest where every picture looks like it, and nothing else speaks up.
+    """
+    return training if len(memory) else replace(training, trunk_lr=0.0, moment_rate=0.0)
 
 
 def train_head(
@@ -37,6 +50,8 @@ def train_head(
 ) -> Outcome:
     """Run one session on `head`; the memory is replayed and not changed.
 
+    Where the memory is empty only the CWR layer learns, see `trunk_at_rest`.
+
     CWR* weighs a class by how many patterns of it the session has, each counted once: those of the
     batch and those in the memory.
     """
@@ -47,7 +62,8 @@ def train_head(
     )
     per_epoch = composition.steps_per_epoch(len(labels))
     steps = per_epoch * training.epochs
-    rates = training.rates()
+    training = trunk_at_rest(training, memory)
+    rates = training.inputs(head.signatures["train"].inputs)
     with session.clock("begin"):
         head.run("begin", counts=counts)
     batches = minibatches(
@@ -69,11 +85,17 @@ def train_head(
     last_epoch = outcomes[-per_epoch:]
     loss = float(np.mean([outcome["loss"] for outcome in last_epoch]))
     if not np.isfinite(loss):
-        raise InputError(f"Training diverged (loss {loss}) at lr {training.lr}; lower the lr")
+        raise _diverged(f"loss {loss}", rates)
     with session.clock("consolidate"):
-        average = head.run("consolidate", counts=counts)["average"]
-    # The last step's weights have had no loss yet; their mean tells whether they are numbers.
-    if not np.isfinite(average):
-        raise InputError(f"Training diverged (weights {average}) at lr {training.lr}; lower the lr")
+        head.run("consolidate", counts=counts)
+    # The last step's weights have had no loss yet.
+    for name, values in head.run("save").items():
+        if not np.isfinite(values).all():
+            raise _diverged(f"NaN or infinity in {name}", rates)
     accuracy = float(np.mean([outcome["accuracy"] for outcome in last_epoch]))
-    return Outcome(steps, loss, accuracy)
+    return Outcome(steps, loss, accuracy, training)
+
+
+def _diverged(seen: str, rates: dict[str, NDArray[np.float32]]) -> InputError:
+    at = " and ".join(f"{name} {rates[name]:g}" for name in ("lr", "trunk_lr") if name in rates)
+    return InputError(f"Training diverged ({seen}) at {at}; lower the lr")

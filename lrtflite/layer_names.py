@@ -34,17 +34,16 @@ PAPER_NAMES: dict[str, str] = {keras_name: paper for paper, keras_name in KERAS_
 REPLAY_LAYERS: tuple[str, ...] = ("images", *KERAS_NAMES, "pool6")
 
 
-# The replay layers above which a head can be built.
-TRAINABLE_ABOVE = ("pool6",)
-
-
 def check_replay_layer(name: str) -> None:
-    """Refuse a layer that does not exist, or above which nothing can train yet."""
-    above = f"this version can train above {', '.join(TRAINABLE_ABOVE)}"
-    if name not in REPLAY_LAYERS:
-        layers = ", ".join(REPLAY_LAYERS)
-        raise ModelError(f"Expected a replay layer of {layers}, got {name!r}; {above}")
-    if name not in TRAINABLE_ABOVE:
+    """Refuse a layer that is not there, or lies inside a unit."""
+    if name in REPLAY_LAYERS:
+        return
+    unit = name.rpartition("/")[0]
+    if unit in REPLAY_LAYERS:
         raise ModelError(
-            f"Expected a replay layer that can be trained above, got {name!r}; {above}"
+            f"Expected a replay layer that ends a unit, got {name!r}, which lies inside one; "
+            f"take {unit!r}"
         )
+    if name == "fc7":
+        raise ModelError("Expected a replay layer below the classifier, got 'fc7'; take 'pool6'")
+    raise ModelError(f"Expected a replay layer of {', '.join(REPLAY_LAYERS)}, got {name!r}")

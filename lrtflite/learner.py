@@ -22,6 +22,8 @@ from lrtflite.latents import check_latents
 from lrtflite.manifest import Training
 from lrtflite.memory import ReplayMemory
 from lrtflite.minibatch import Latents
+from lrtflite.model_state import restore_models, save_models
+from lrtflite.moments import adapt_moments
 from lrtflite.prediction import Prediction, top_predictions
 from lrtflite.runtime import Model
 from lrtflite.session import OnProgress, Session, SessionReport
@@ -31,14 +33,17 @@ from lrtflite.verify import check_signatures
 Labels = Union[Label, Sequence[Label]]
 # The head's tensors that have a row per class slot: consolidated weights and pattern counts.
 CLASS_TENSORS = ("cw", "past")
+# Read from a state into the memory itself: at some replay layers it is hundreds of megabytes.
+MEMORY_LATENTS = "memory/latents"
 
 
 class Learner:
     """Predicts, learns and remembers; see `Learner.open`.
 
     The head is held twice: `_serving` has the consolidated weights and answers `predict` at any
-    time, `_training` is where a session works. INVARIANT: outside a session both hold the state
-    that is committed.
+    time, `_training` is where a session works. So are features whose moments move: `_features`
+    extracts, `_adapting` moves; where moments are frozen, both are one. INVARIANT: outside a
+    session each pair holds the state that is committed.
     """
 
     def __init__(
@@ -53,7 +58,12 @@ class Learner:
         seed: int,
     ) -> None:
         self.bundle = bundle
-        self.memory = ReplayMemory(replay_size, bundle.manifest.latent_shape, policy=policy)
+        self.memory = ReplayMemory(
+            replay_size,
+            bundle.manifest.latent_shape,
+            dtype=bundle.manifest.latent_dtype,
+            policy=policy,
+        )
         self.sessions = 0
         self._checkpoint = checkpoint
         self._features = Model(bundle.features, runtime=runtime, threads=threads)
@@ -65,6 +75,9 @@ class Learner:
                     "convert the bundle again"
                 )
         self._training = Model(bundle.head, runtime=runtime, threads=threads)
+        self._adapting = self._features
+        if bundle.manifest.adapt_moments:
+            self._adapting = Model(bundle.features, runtime=runtime, threads=threads)
         self._slots = Slots(bundle.manifest.labels)
         if seed < 0:
             raise InputError(f"Expected a seed of at least 0, got {seed}")
@@ -72,6 +85,8 @@ class Learner:
         self._busy = threading.Lock()
         self._closed = False
         self._commits = 0
+        # While RAM and disk may hold different states; what is on disk counts then.
+        self._out_of_step = False
         self.runtime = self._features.runtime
         self.threads = threads
 
@@ -96,7 +111,7 @@ class Learner:
         bundle = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
         checkpoint = None if state is None else Checkpoint(state)
         try:
-            found = None if checkpoint is None else checkpoint.load()
+            found = None if checkpoint is None else checkpoint.load(later=(MEMORY_LATENTS,))
             usual = vars(bundle.manifest) if found is None else found.meta
             learner = cls(
                 bundle,
@@ -128,26 +143,24 @@ class Learner:
         past = self._serving.run("save")["past"]
         return tuple(label for label, count in zip(self.labels, past) if label and count > 0)
 
-    def extract(self, frames: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Latents (n, ...) float32 of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
-        frames = check_frames(frames, self.bundle.manifest.input_size)
-        latents: NDArray[np.float32] = np.concatenate(
-            [self._extract_one(frame) for frame in frames]
-        )
+    def extract(self, frames: NDArray[np.uint8]) -> NDArray[Any]:
+        """Latents (n, ...) of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
+        manifest = self.bundle.manifest
+        frames = check_frames(frames, manifest.input_size)
+        latents = np.empty((len(frames), *manifest.latent_shape), manifest.latent_dtype)
+        for row, frame in enumerate(frames):
+            latents[row] = self._extract_one(frame)
         return latents
 
-    def probabilities(self, latents: NDArray[np.float32]) -> NDArray[np.float32]:
+    def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
         """(n, slots) float32, from the consolidated weights; 0 for slots never learned."""
-        checked = check_latents(latents, self.bundle.manifest.latent_shape)
-        return self._serving.run("infer", latents=checked)["probabilities"]
+        return self._serving.run("infer", latents=self._check_latents(latents))["probabilities"]
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
         """The `top` labels for each frame, the likeliest first; fewer while few are learned."""
         return self.predict_latents(self.extract(frames), top=top)
 
-    def predict_latents(
-        self, latents: NDArray[np.float32], *, top: int = 3
-    ) -> list[list[Prediction]]:
+    def predict_latents(self, latents: NDArray[Any], *, top: int = 3) -> list[list[Prediction]]:
         """`predict` for a client that has latents already."""
         return top_predictions(self.probabilities(latents), self.labels, top=top)
 
@@ -172,41 +185,45 @@ class Learner:
             if not isinstance(frames, Iterable):
                 raise InputError(f"Expected frames or an iterator of them, got {frames!r}")
             total = len(frames) if isinstance(frames, (Sequence, np.ndarray)) else None
-            size = self.bundle.manifest.input_size
+            manifest = self.bundle.manifest
+            kept: list[NDArray[np.uint8]] = []
 
-            def extract(frame: NDArray[np.uint8]) -> NDArray[np.float32]:
+            def extract(frame: NDArray[np.uint8]) -> NDArray[Any]:
+                if manifest.adapt_moments:
+                    kept.append(frame)
                 with session.clock("extract"):
-                    latent: NDArray[np.float32] = self._extract_one(frame)[0]
-                return latent
+                    return self._extract_one(frame)
 
             latents = extract_while_arriving(
-                (check_frame(frame, size) for frame in frames),
+                (check_frame(frame, manifest.input_size) for frame in frames),
                 extract,
                 on_frame=lambda count: session.report("extract", count, total),
             )
-            return self._learn(session, latents, labels, training)
+            return self._learn(session, latents, labels, training, frames=kept)
 
     def learn_latents(
         self,
-        latents: NDArray[np.float32],
+        latents: NDArray[Any],
         labels: Labels,
         *,
         training: Training | None = None,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
-        """`learn` for a client that has latents already."""
+        """`learn` for a client that has latents already; without frames, no moments move."""
         with self._session(on_progress, cancel) as session:
-            checked = check_latents(latents, self.bundle.manifest.latent_shape)
-            return self._learn(session, checked, labels, training)
+            return self._learn(session, self._check_latents(latents), labels, training)
 
     def undo(self) -> None:
         """Return to the state before the last session (or rename, or forget)."""
         if self._checkpoint is None:
             raise StateError("Nothing to undo: this learner was opened without a state path")
         with self._exclusive():
-            self._restore(self._checkpoint.previous())
+            previous = self._checkpoint.previous(later=(MEMORY_LATENTS,))
+            self._out_of_step = True
+            self._restore(previous)
             self._checkpoint.drop_newest()
+            self._out_of_step = False
 
     def rename(self, label: Label, new: str) -> None:
         """Give a class another name."""
@@ -244,24 +261,44 @@ class Learner:
     ) -> None:
         self.close()
 
-    def _extract_one(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-        return self._features.run("extract", frames=frame[np.newaxis])["latents"]
+    def _extract_one(self, frame: NDArray[np.uint8]) -> NDArray[Any]:
+        latent: NDArray[Any] = self._features.run("extract", frames=frame[np.newaxis])["latents"][0]
+        return latent
+
+    def _check_latents(self, latents: NDArray[Any]) -> NDArray[Any]:
+        manifest = self.bundle.manifest
+        return check_latents(latents, manifest.latent_shape, manifest.latent_dtype)
 
     def _learn(
-        self, session: Session, latents: Latents, labels: Labels, training: Training | None
+        self,
+        session: Session,
+        latents: Latents,
+        labels: Labels,
+        training: Training | None,
+        *,
+        frames: Sequence[NDArray[np.uint8]] = (),
     ) -> SessionReport:
+        """Train, adapt, remember and commit; `frames` are those to adapt the moments to."""
         started = session.now()
         if not len(latents):
             raise InputError("Expected at least one frame to learn from, got an empty session")
         placed, slots = self._slots.place_all(labels, len(latents))
+        manifest = self.bundle.manifest
         outcome = train_head(
             self._training,
             latents,
             placed,
             self.memory,
-            manifest=self.bundle.manifest,
-            training=training or self.bundle.manifest.training,
+            manifest=manifest,
+            training=training or manifest.training,
             rng=self._rng,
+            session=session,
+        )
+        adapt_moments(
+            self._adapting,
+            frames,
+            group=manifest.new_per_batch,
+            training=outcome.training,
             session=session,
         )
         number = self.sessions + 1
@@ -289,15 +326,17 @@ class Learner:
             raise StateError("This learner is closed; open the bundle and its state again")
         if not self._busy.acquire(blocking=False):
             raise LrtfliteError("A session is running already; wait for it, or cancel it")
-        rng = self._rng.bit_generator.state
-        commits = self._commits
         try:
-            yield
-        except BaseException:
-            if self._commits == commits:
-                self._rng.bit_generator.state = rng
-                self._roll_back()
-            raise
+            self._fall_in_step()
+            rng = self._rng.bit_generator.state
+            commits = self._commits
+            try:
+                yield
+            except BaseException:
+                if self._commits == commits:
+                    self._rng.bit_generator.state = rng
+                    self._roll_back()
+                raise
         finally:
             self._let_go()
 
@@ -315,36 +354,44 @@ class Learner:
             yield Session(on_progress, cancel)
 
     def _commit(self, *, slots: Slots, sessions: int | None = None) -> None:
-        """Make what `_training` and the memory hold the state, on disk first."""
+        """Make what `_training`, `_adapting` and the memory hold the state, on disk first."""
         sessions = self.sessions if sessions is None else sessions
-        head = self._training.run("save")
+        models = save_models(self._training, self._adapting)
         if self._closed:
             raise StateError("This learner was closed meanwhile; the change is not committed")
         if self._checkpoint is not None:
-            self._checkpoint.commit(self._state(head=head, slots=slots, sessions=sessions))
-        self._serving.run("restore", **head)
+            self._out_of_step = True
+            self._checkpoint.commit(self._state(models, slots=slots, sessions=sessions))
+        restore_models(models, self._serving, self._features)
         self._slots, self.sessions = slots, sessions
-        self._commits += 1
         self.memory.settle()
+        self._commits += 1
+        self._out_of_step = False
 
     def _roll_back(self) -> None:
-        self._training.run("restore", **self._serving.run("save"))
+        restore_models(save_models(self._serving, self._features), self._training, self._adapting)
         self.memory.revert()
-        if self._checkpoint is not None and (committed := self._checkpoint.load()) is not None:
-            self._restore(committed)
+        self._fall_in_step()
+
+    def _fall_in_step(self) -> None:
+        """Become what is on disk, should that be another state."""
+        if self._out_of_step and self._checkpoint is not None:
+            committed = self._checkpoint.load(later=(MEMORY_LATENTS,))
+            if committed is not None:
+                self._restore(committed)
+            self._out_of_step = False
 
     def _state(
         self,
+        models: dict[str, NDArray[Any]] | None = None,
         *,
-        head: dict[str, NDArray[Any]] | None = None,
         slots: Slots | None = None,
         sessions: int | None = None,
     ) -> State:
-        head = self._serving.run("save") if head is None else head
         return State(
             arrays={
-                **{f"head/{name}": values for name, values in head.items()},
-                "memory/latents": self.memory.latents,
+                **(models or save_models(self._serving, self._features)),
+                MEMORY_LATENTS: self.memory.latents,
                 "memory/labels": self.memory.labels,
             },
             meta={
@@ -359,21 +406,18 @@ class Learner:
         )
 
     def _restore(self, state: State) -> None:
-        layer = self.bundle.manifest.replay_layer
+        """Become what a state is; its `MEMORY_LATENTS` are still in its file."""
         if state.meta["bundle"] != self.bundle.identity:
+            layer = self.bundle.manifest.replay_layer
             raise StateError(
                 f"Expected a state of the bundle {self.bundle.path} ({layer}), got one of another "
                 f"bundle ({state.meta['replay_layer']}); open its own bundle, or a new state path"
             )
-        prefix = "head/"
-        head = {
-            name[len(prefix) :]: values
-            for name, values in state.arrays.items()
-            if name.startswith(prefix)
-        }
-        self.memory.load(state.arrays["memory/latents"], state.arrays["memory/labels"])
-        for model in (self._serving, self._training):
-            model.run("restore", **head)
+        self.memory.load(
+            state.arrays["memory/labels"], lambda out: state.read_into(MEMORY_LATENTS, out)
+        )
+        restore_models(state.arrays, self._serving, self._features)
+        restore_models(state.arrays, self._training, self._adapting)
         self._slots = Slots(tuple(state.meta["labels"]))
         self.sessions = int(state.meta["sessions"])
         self._rng.bit_generator.state = state.meta["rng"]

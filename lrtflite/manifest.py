@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
@@ -12,21 +13,36 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import BundleError, InputError
 
-FORMAT = 1
+FORMAT = 2
 POLICIES = ("algorithm1", "balanced")
+LATENT_DTYPES = ("float32", "uint8")
+# The scalars that a head's `train` may take, and the most that each can be.
+RATES = {
+    "lr": math.inf,
+    "trunk_lr": math.inf,
+    "momentum": 1.0,
+    "weight_decay": 1.0,
+    "moment_rate": 1.0,
+}
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a session trains. The defaults of a bundle are in its manifest."""
+    """How a session trains. The defaults of a bundle are in its manifest.
+
+    `lr` is the learning rate of the CWR layer, `trunk_lr` that of the layers between it and the
+    replay layer, `moment_rate` the share of a mini-batch in the moving moments of Batch Renorm.
+    """
 
     lr: float = 0.01
     momentum: float = 0.9
     weight_decay: float = 5e-4
     epochs: int = 12
+    trunk_lr: float = 0.0003
+    moment_rate: float = 5e-5
 
     def __post_init__(self) -> None:
-        for name, most in (("lr", math.inf), ("momentum", 1.0), ("weight_decay", 1.0)):
+        for name, most in RATES.items():
             value = getattr(self, name)
             if not (
                 isinstance(value, (int, float)) and math.isfinite(value) and 0 <= value <= most
@@ -37,13 +53,18 @@ class Training:
             raise InputError(f"Expected at least 1 epoch, got {self.epochs!r}")
 
     def rates(self) -> dict[str, NDArray[np.float32]]:
-        """The inputs of the head's `train` signature, all but the mini-batch."""
-        names = ("lr", "momentum", "weight_decay")
-        return {name: np.array(getattr(self, name), np.float32) for name in names}
+        """Every scalar that a head's `train` may take, () float32 each."""
+        return {name: np.array(getattr(self, name), np.float32) for name in RATES}
 
-    def with_options(self, *, lr: float | None = None, epochs: int | None = None) -> Training:
+    def inputs(self, names: Collection[str]) -> dict[str, NDArray[np.float32]]:
+        """The rates among the inputs `names` of a `train` signature: without a trunk, three."""
+        return {name: rate for name, rate in self.rates().items() if name in names}
+
+    def with_options(
+        self, *, lr: float | None = None, trunk_lr: float | None = None, epochs: int | None = None
+    ) -> Training:
         """A copy with the options that were given; None keeps what is here."""
-        given = {"lr": lr, "epochs": epochs}
+        given = {"lr": lr, "trunk_lr": trunk_lr, "epochs": epochs}
         return replace(self, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
 
 
@@ -73,6 +94,7 @@ class Manifest:
     ops: dict[str, list[str]] = field(default_factory=dict)
     tools: dict[str, str] = field(default_factory=dict)
     latent_dtype: str = "float32"
+    adapt_moments: bool = False
     format: int = FORMAT
 
     @property
@@ -82,7 +104,12 @@ class Manifest:
 
     @property
     def latent_bytes(self) -> int:
-        return 4 * math.prod(self.latent_shape)
+        return np.dtype(self.latent_dtype).itemsize * math.prod(self.latent_shape)
+
+    @property
+    def trains_trunk(self) -> bool:
+        """Whether more than the last layer trains."""
+        return self.replay_layer != "pool6"
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
@@ -107,7 +134,7 @@ class Manifest:
             raise BundleError(f"Missing or unknown fields in {where}: {', '.join(odd)}")
         try:
             return cls(**_values(found))
-        except (TypeError, ValueError, KeyError, AttributeError) as error:
+        except (TypeError, ValueError, KeyError, AttributeError, InputError) as error:
             raise BundleError(f"Damaged field in {where}: {error}") from error
 
 
@@ -115,9 +142,16 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
     for name in ("input_size", "batch_size", "new_per_batch", "replay_size"):
         if not isinstance(found[name], int) or found[name] < 0:
             raise ValueError(f"{name} is {found[name]!r}")
-    for name in ("replay_layer", "policy", "backbone", "latent_dtype"):
+    for name in ("replay_layer", "policy", "backbone"):
         if not isinstance(found[name], str):
             raise ValueError(f"{name} is {found[name]!r}")
+    if found["latent_dtype"] not in LATENT_DTYPES:
+        raise ValueError(f"latent_dtype is {found['latent_dtype']!r}")
+    if not isinstance(found["adapt_moments"], bool):
+        raise ValueError(f"adapt_moments is {found['adapt_moments']!r}")
+    odd = {f.name for f in fields(Training)}.symmetric_difference(found["training"])
+    if odd:
+        raise ValueError(f"training has or lacks {', '.join(sorted(odd))}")
     if not 1 <= found["new_per_batch"] <= found["batch_size"]:
         raise ValueError(f"new_per_batch is {found['new_per_batch']} of {found['batch_size']}")
     if not found["labels"] or not all(isinstance(x, (str, type(None))) for x in found["labels"]):

@@ -5,12 +5,12 @@ The policies are pure: they see labels and say which patterns of the batch go in
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from lrtflite.errors import InputError
 from lrtflite.manifest import POLICIES
@@ -77,7 +77,12 @@ class ReplayMemory:
     """Up to `capacity` latents with their class slots, in arrays allocated once."""
 
     def __init__(
-        self, capacity: int, latent_shape: tuple[int, ...], *, policy: str = "algorithm1"
+        self,
+        capacity: int,
+        latent_shape: tuple[int, ...],
+        *,
+        dtype: DTypeLike = np.float32,
+        policy: str = "algorithm1",
     ) -> None:
         if capacity < 0:
             raise InputError(f"Expected a replay memory of 0 or more patterns, got {capacity}")
@@ -85,18 +90,18 @@ class ReplayMemory:
             raise InputError(f"Expected a policy of {', '.join(POLICIES)}, got {policy!r}")
         self.capacity = capacity
         self.policy = policy
-        self._latents = np.empty((capacity, *latent_shape), np.float32)
+        self._latents: NDArray[Any] = np.empty((capacity, *latent_shape), dtype)
         self._labels = np.empty(capacity, np.int32)
         self._size = 0
-        # Size, slots, latents and labels from before an update that is not settled yet.
+        # Size, slots, latents and labels from before a change that is not settled yet.
         self._before: tuple[int, Indices, NDArray[Any], NDArray[Any]] | None = None
 
     def __len__(self) -> int:
         return self._size
 
     @property
-    def latents(self) -> NDArray[np.float32]:
-        """(n, ...) float32: a view of the stored latents."""
+    def latents(self) -> NDArray[Any]:
+        """(n, ...): a view of the stored latents."""
         return self._latents[: self._size]
 
     @property
@@ -109,7 +114,7 @@ class ReplayMemory:
         return int(self.latents.nbytes + self.labels.nbytes)
 
     def sample(
-        self, count: int, *, out: NDArray[np.float32], rng: np.random.Generator
+        self, count: int, *, out: NDArray[Any], rng: np.random.Generator
     ) -> NDArray[np.int32]:
         """Draw `count` patterns into `out`, none twice before all came once; returns the labels."""
         rounds, rest = divmod(count, self._size)
@@ -122,7 +127,7 @@ class ReplayMemory:
 
     def update(
         self,
-        latents: Sequence[NDArray[np.float32]] | NDArray[np.float32],
+        latents: Sequence[NDArray[Any]] | NDArray[Any],
         labels: NDArray[np.int32],
         *,
         session: int,
@@ -139,13 +144,7 @@ class ReplayMemory:
                 session=session,
                 rng=rng,
             )
-        replaced = placement.slots[placement.slots < self._size]
-        self._before = (
-            self._size,
-            replaced,
-            self._latents[replaced].copy(),
-            self._labels[replaced].copy(),
-        )
+        self._remember(placement.slots[placement.slots < self._size])
         for pick, slot in zip(placement.picks, placement.slots):
             self._latents[slot] = latents[pick]
         self._labels[placement.slots] = labels[placement.picks]
@@ -156,27 +155,44 @@ class ReplayMemory:
         self._before = None
 
     def revert(self) -> None:
-        """Take the last update back, unless it is settled."""
+        """Take the last update or forget back, unless it is settled."""
         if self._before is not None:
             self._size, slots, latents, labels = self._before
             self._latents[slots], self._labels[slots] = latents, labels
             self._before = None
 
     def forget(self, label: int) -> None:
-        """Drop every pattern of a class."""
-        kept = np.flatnonzero(self.labels != label)
-        self._latents[: len(kept)] = self._latents[kept]
-        self._labels[: len(kept)] = self._labels[kept]
-        self._size = len(kept)
+        """Drop every pattern of a class; the last ones move into the gaps.
 
-    def load(self, latents: NDArray[Any], labels: NDArray[Any]) -> None:
-        """Replace the content by what a state holds."""
-        if len(latents) > self.capacity:
+        Past the new size nothing is overwritten, so the gaps are all that `revert` needs.
+        """
+        gone = np.flatnonzero(self.labels == label)
+        size = self._size - len(gone)
+        gaps = gone[gone < size]
+        last = np.setdiff1d(np.arange(size, self._size), gone)
+        self._remember(gaps)
+        for gap, row in zip(gaps, last):
+            self._latents[gap] = self._latents[row]
+        self._labels[gaps] = self._labels[last]
+        self._size = size
+
+    def load(self, labels: NDArray[Any], read_latents: Callable[[NDArray[Any]], None]) -> None:
+        """Replace the content by what a state holds.
+
+        `read_latents` fills the (n, ...) array that it is given, a view of the memory itself: a
+        large memory must not be in RAM twice.
+        """
+        if len(labels) > self.capacity:
             raise InputError(
-                f"Expected a replay size of at least the {len(latents)} patterns in the state, "
+                f"Expected a replay size of at least the {len(labels)} patterns in the state, "
                 f"got {self.capacity}"
             )
         self._before = None
-        self._size = len(latents)
-        self._latents[: self._size] = latents
-        self._labels[: self._size] = labels
+        self._size = 0  # should reading fail, then without latents of two states mixed
+        read_latents(self._latents[: len(labels)])
+        self._labels[: len(labels)] = labels
+        self._size = len(labels)
+
+    def _remember(self, slots: Indices) -> None:
+        """Keep what is about to be overwritten, for `revert`."""
+        self._before = (self._size, slots, self._latents[slots], self._labels[slots])

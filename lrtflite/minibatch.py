@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Union
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.memory import ReplayMemory
 
-Latents = Union[Sequence[NDArray[np.float32]], NDArray[np.float32]]
+# Of any shape and of the bundle's dtype; a list of them is never joined into one large array.
+Latents = Union[Sequence[NDArray[Any]], NDArray[Any]]
 
 
 @dataclass(frozen=True)
@@ -46,15 +47,15 @@ def minibatches(
     steps: int,
     slots: int,
     rng: np.random.Generator,
-) -> Iterator[tuple[NDArray[np.float32], NDArray[np.float32]]]:
-    """Yield `steps` pairs of (B, ...) latents and (B, slots) one-hot targets.
+) -> Iterator[tuple[NDArray[Any], NDArray[np.float32]]]:
+    """Yield `steps` pairs of (B, ...) latents, of their own dtype, and (B, slots) one-hot targets.
 
     INVARIANT: a mini-batch is always full, row k of the latents belongs to row k of the targets,
     and every new pattern is used once before any is used twice. The arrays are the same ones at
     every step, overwritten in place.
     """
     size = composition.new + composition.replayed
-    batch = np.empty((size, *latents[0].shape), np.float32)
+    batch = np.empty((size, *latents[0].shape), latents[0].dtype)
     targets = np.empty((size, slots), np.float32)
     batch_labels = np.empty(size, np.int32)
     order = _endless_shuffles(len(labels), rng)

@@ -16,7 +16,7 @@ from lrtflite.errors import SessionCancelled
 class Progress:
     """Where a session stands. `total` is None while frames still arrive from an iterator."""
 
-    phase: str  # "extract", "train" or "checkpoint"
+    phase: str  # "extract", "train", "adapt" or "checkpoint"
     done: int
     total: int | None
 

@@ -14,13 +14,19 @@ from numpy.typing import NDArray
 from lrtflite.bundle import Bundle
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
-from lrtflite.manifest import Manifest
+from lrtflite.manifest import RATES, Manifest
 from lrtflite.runtime import Model, Signature, describe_runtime
 
 # float32 sums of up to 10^4 terms, added in another order by each runtime's kernels, differ by
 # some 1e-5 of their size; latents pass through 27 layers. A wrong op is off by far more. Small
 # values among large ones are judged by the largest.
 OF_ITSELF, OF_THE_LARGEST = 1e-3, 1e-4
+# How much a tensor changed in training, as a vector. Changes are small differences of large
+# numbers, and a path through many layers widens rounding; a wrong gradient is off by all of it.
+OF_A_CHANGE = 0.1
+FAINTEST_CHANGE = 1e-9
+# Enough of a tensor to know it by; a bundle need not carry every weight twice.
+SAMPLED = 1000
 
 
 @dataclass(frozen=True)
@@ -55,8 +61,11 @@ def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterat
     """Whether both models have the signatures and shapes that the manifest promises."""
     size, slots = manifest.input_size, manifest.slots
     latent, batch = manifest.latent_shape, manifest.batch_size
-    expected: dict[str, dict[str, tuple[int, ...]]] = {
-        "extract": {"frames": (-1, size, size, 3)},
+    frames: dict[str, dict[str, tuple[int, ...]]] = {"extract": {"frames": (-1, size, size, 3)}}
+    if manifest.adapt_moments:
+        group = manifest.new_per_batch
+        frames.update(adapt={"frames": (group, size, size, 3), "rate": ()}, save={}, restore={})
+    latents: dict[str, dict[str, tuple[int, ...]]] = {
         "infer": {"latents": (-1, *latent)},
         "begin": {"counts": (slots,)},
         "train": {"latents": (batch, *latent), "targets": (batch, slots)},
@@ -64,7 +73,8 @@ def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterat
         "save": {},
         "restore": {},
     }
-    for model, names in ((features, ("extract",)), (head, tuple(expected)[1:])):
+    for model, expected in ((features, frames), (head, latents)):
+        names = tuple(expected)
         missing = [name for name in names if name not in model.signatures]
         if missing:
             yield Check(f"signatures of {model.path.name}", False, f"no {', '.join(missing)}")
@@ -102,8 +112,9 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
     latents = golden["latents"]
     before = head.run("infer", latents=latents)["probabilities"]
     yield _close("probabilities before training", before, golden["probabilities_before"])
+    before_training = head.run("save")
     head.run("begin", counts=counts)
-    rates = {name: golden[name] for name in ("lr", "momentum", "weight_decay")}
+    rates = {name: golden[name] for name in RATES if name in head.signatures["train"].inputs}
     losses = [
         head.run("train", latents=latents[row], targets=one_hot[classes[row]], **rates)["loss"]
         for row in golden["rows"]
@@ -112,8 +123,43 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
     head.run("consolidate", counts=counts)
     after = head.run("infer", latents=latents)["probabilities"]
     yield _close("probabilities after training", after, golden["probabilities_after"])
-    for name, values in head.run("save").items():
-        yield _close(f"state {name} after training", values, golden[f"state/{name}"])
+    yield _same_changes("state after training", golden, "change", before_training, head.run("save"))
+    if "adapt" in features.signatures:
+        moments = features.run("save")
+        features.run("adapt", frames=golden["frames"][golden["group"]], rate=golden["adapt_rate"])
+        yield _same_changes(
+            "moments after adapting", golden, "moved", moments, features.run("save")
+        )
+
+
+def sample(values: NDArray[Any]) -> NDArray[Any]:
+    """Up to SAMPLED values of an array, evenly spread."""
+    flat = values.reshape(-1)
+    return flat[np.linspace(0, len(flat) - 1, min(SAMPLED, len(flat))).astype(np.int64)]
+
+
+def _same_changes(
+    name: str,
+    golden: dict[str, NDArray[Any]],
+    prefix: str,
+    before: dict[str, NDArray[Any]],
+    after: dict[str, NDArray[Any]],
+) -> Check:
+    """Whether every tensor changed as TensorFlow's did; the worst one is named."""
+    worst, where = 0.0, ""
+    for tensor in before:
+        expected = golden[f"{prefix}/{tensor}"]
+        found = sample(after[tensor] - before[tensor])
+        if found.shape != expected.shape:
+            return Check(name, False, f"expected {len(expected)} values of {tensor}")
+        size = float(np.linalg.norm(expected))
+        difference = float(np.linalg.norm(found - expected))
+        of_the_change = difference / max(size, FAINTEST_CHANGE)
+        # NaN is never less or equal, so it counts as the worst.
+        if not of_the_change <= worst:
+            worst, where = of_the_change, tensor
+    seen = f"{len(before)} tensors, differing by {worst:.1e} of their change at most"
+    return Check(name, worst <= OF_A_CHANGE, f"{seen} ({where})" if where else seen)
 
 
 def _close(name: str, found: NDArray[Any], expected: NDArray[Any]) -> Check:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,51 @@ def test_unusable_paths(tmp_path: Path) -> None:
         newest_state(tmp_path)
     with pytest.raises(StateError, match="got nothing"):
         read_state(tmp_path / "state-00000000.npz")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.uint8])
+def test_an_array_can_be_read_later_into_its_place(checkpoint: Checkpoint, dtype: type) -> None:
+    values = np.arange(5 * 4 * 3).reshape(5, 4, 3).astype(dtype)
+    checkpoint.commit(State({"memory/latents": values, "b": np.ones(2)}, {}))
+    found = checkpoint.load(later=("memory/latents",))
+    assert found is not None
+    assert set(found.arrays) == {"b"}
+    room = np.zeros((9, 4, 3), dtype)
+    found.read_into("memory/latents", room[:5])
+    np.testing.assert_array_equal(room[:5], values)
+    assert not room[5:].any()
+    for other in (np.empty((4, 4, 3), dtype), np.empty((5, 4, 3), np.int16)):
+        with pytest.raises(StateError, match="damaged"):
+            found.read_into("memory/latents", other)
+
+
+def test_what_is_left_for_later_is_checked_at_once(checkpoint: Checkpoint, tmp_path: Path) -> None:
+    for number in (1, 2):
+        checkpoint.commit(State({"memory/latents": np.full(1000, number, np.float32)}, {}))
+    newest = tmp_path / "state-00000001.npz"
+    content = bytearray(newest.read_bytes())
+    content[content.index(np.float32(2).tobytes() * 9)] ^= 0xFF
+    newest.write_bytes(content)
+    found = checkpoint.load(later=("memory/latents",))
+    assert found is not None
+    out = np.empty(1000, np.float32)
+    found.read_into("memory/latents", out)
+    np.testing.assert_array_equal(out, 1)
+
+
+def test_a_large_memory_is_never_in_ram_twice(checkpoint: Checkpoint) -> None:
+    values = np.zeros((100, 1 << 18), np.float32)  # 100 latents of 1 MB
+    room = np.empty_like(values)
+    tracemalloc.start()
+    try:
+        checkpoint.commit(State({"memory/latents": values}, {}))
+        found = checkpoint.load(later=("memory/latents",))
+        assert found is not None
+        found.read_into("memory/latents", room)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < values.nbytes / 2
 
 
 def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,64 @@ def test_forget_drops_one_class_and_keeps_the_rest_aligned() -> None:
     np.testing.assert_array_equal(memory.latents[:, 0], memory.labels)
 
 
+@pytest.mark.parametrize("change", ["update", "forget"])
+def test_a_change_that_is_not_settled_can_be_taken_back(change: str) -> None:
+    memory, rng = ReplayMemory(8, (2,)), np.random.default_rng(0)
+    labels = np.array([1, 2, 1, 3, 1, 1], np.int32)
+    latents = np.stack([labels, np.arange(6)], axis=1).astype(np.float32)
+    memory.update(latents, labels, session=1, rng=rng)
+    memory.settle()
+    before = memory.latents.copy(), memory.labels.copy()
+    if change == "update":
+        memory.update(patterns(9, 8), np.full(8, 9, np.int32), session=2, rng=rng)
+        assert 9 in memory.labels
+    else:
+        memory.forget(1)
+        assert sorted(memory.labels.tolist()) == [2, 3]
+    memory.revert()
+    np.testing.assert_array_equal(memory.latents, before[0])
+    np.testing.assert_array_equal(memory.labels, before[1])
+    memory.forget(1)
+    memory.settle()
+    memory.revert()
+    assert len(memory) == 2
+
+
+def test_latents_of_any_shape_and_dtype() -> None:
+    memory, rng = ReplayMemory(5, (4, 4, 3), dtype=np.uint8), np.random.default_rng(0)
+    frames = [np.full((4, 4, 3), value, np.uint8) for value in range(250, 255)]
+    memory.update(frames, np.arange(5, dtype=np.int32), session=1, rng=rng)
+    assert memory.nbytes == 5 * (48 + 4)
+    out = np.empty((5, 4, 4, 3), np.uint8)
+    labels = memory.sample(5, out=out, rng=rng)
+    np.testing.assert_array_equal(out[:, 3, 3, 2], 250 + labels)
+
+
+def test_a_state_is_read_into_the_memory_itself() -> None:
+    memory = ReplayMemory(4, (2,))
+    given: list[np.ndarray] = []
+
+    def read(out: np.ndarray) -> None:
+        given.append(out)
+        out[:] = patterns(7, 3)
+
+    memory.load(np.array([7, 7, 7]), read)
+    np.testing.assert_array_equal(memory.latents, patterns(7, 3))
+    assert np.shares_memory(given[0], memory.latents)
+    with pytest.raises(InputError, match="at least the 5 patterns in the state, got 4"):
+        memory.load(np.zeros(5), lambda _: pytest.fail("there is no room"))
+    assert len(memory) == 3
+
+    def break_off(out: np.ndarray) -> None:
+        out[0] = 0
+        raise OSError
+
+    # Rather no latents than some of one state with labels of another.
+    with pytest.raises(OSError):  # noqa: PT011
+        memory.load(np.array([1, 2]), break_off)
+    assert len(memory) == 0
+
+
 def test_a_memory_of_nothing_takes_nothing() -> None:
     memory = ReplayMemory(0, (2,))
     memory.update(patterns(1, 5), np.ones(5, np.int32), session=1, rng=np.random.default_rng(0))

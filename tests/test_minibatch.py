@@ -64,3 +64,22 @@ def test_rows_are_aligned_and_new_patterns_take_turns(
     assert len(used) == steps * composition.new
     for start in range(0, len(used) - n + 1, n):
         assert sorted(used[start : start + n]) == list(range(n))
+
+
+def test_a_list_of_frames_keeps_its_dtype() -> None:
+    rng = np.random.default_rng(0)
+    memory = ReplayMemory(4, (2, 2, 3), dtype=np.uint8)
+    old = [np.full((2, 2, 3), value, np.uint8) for value in (1, 2)]
+    memory.update(old, np.array([1, 2], np.int32), session=1, rng=rng)
+    latents = [np.full((2, 2, 3), 0, np.uint8)]
+    [(batch, targets)] = minibatches(
+        latents,
+        np.zeros(1, np.int32),
+        memory,
+        composition=Composition(1, 4),
+        steps=1,
+        slots=3,
+        rng=rng,
+    )
+    assert (batch.dtype, batch.shape) == (np.uint8, (5, 2, 2, 3))
+    np.testing.assert_array_equal(batch[:, 1, 1, 2], targets.argmax(-1))

@@ -12,7 +12,8 @@ import click
     "--replay-layer",
     default="pool6",
     show_default=True,
-    help="Where latents are taken; this version trains above pool6.",
+    help="Where latents are taken, from images to pool6; all above it trains on the device. "
+    "`lrtflite layers` lists them.",
 )
 @click.option("--model", type=click.Path(), help="A network that `lrtflite train` saved.")
 @click.option(
@@ -27,9 +28,46 @@ import click
     help="Class slots, labelled and free [default: labels + 5, else 50].",
 )
 @click.option("--labels", help="Names of the first slots: a,b,c or a file with one a line.")
-@click.option("--batch-size", type=int, default=120, show_default=True, help="Mini-batch.")
 @click.option(
-    "--new-per-batch", type=int, default=20, show_default=True, help="New patterns in it."
+    "--batch-size",
+    type=click.IntRange(min=1),
+    help="Mini-batch.",
+    show_default="120 at pool6, 128 below it",
+)
+@click.option(
+    "--new-per-batch",
+    type=click.IntRange(min=1),
+    help="New patterns in it.",
+    show_default="20 at pool6, 21 below it",
+)
+@click.option(
+    "--epochs",
+    type=click.IntRange(min=1),
+    help="Per session.",
+    show_default="as measured for the replay layer",
+)
+@click.option(
+    "--lr",
+    type=click.FloatRange(min=0),
+    help="Learning rate of the last layer.",
+    show_default="as measured for the replay layer",
+)
+@click.option(
+    "--trunk-lr",
+    type=click.FloatRange(min=0),
+    help="Learning rate of the layers between the replay layer and the last one.",
+    show_default="as measured for the replay layer",
+)
+@click.option(
+    "--train-depthwise/--freeze-depthwise",
+    default=True,
+    show_default=True,
+    help="Whether the depthwise convolutions above the replay layer train too.",
+)
+@click.option(
+    "--adapt-moments",
+    is_flag=True,
+    help="Let the Batch Renorm moments below the replay layer move on the device.",
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("bundle"), show_default=True)
 def command(
@@ -40,14 +78,20 @@ def command(
     input_size: int,
     classes: int | None,
     labels: str | None,
-    batch_size: int,
-    new_per_batch: int,
+    batch_size: int | None,
+    new_per_batch: int | None,
+    epochs: int | None,
+    lr: float | None,
+    trunk_lr: float | None,
+    train_depthwise: bool,
+    adapt_moments: bool,
     out: Path,
 ) -> None:
     """Make a bundle that learns on the device.
 
-    The bundle has a frozen feature model, a trainable head, a manifest and golden vectors; it is
-    proved on every installed runtime before it is put in place.
+    The bundle has a feature model, a trainable head, a manifest and golden vectors; it is proved on
+    every installed runtime before it is put in place. How it trains is a default, which a device
+    may change in each session.
     """
     from lrtflite.layer_names import check_replay_layer
 
@@ -62,6 +106,11 @@ def command(
         classes=classes,
         batch_size=batch_size,
         new_per_batch=new_per_batch,
+        epochs=epochs,
+        lr=lr,
+        trunk_lr=trunk_lr,
+        train_depthwise=train_depthwise,
+        adapt_moments=adapt_moments,
     )
     convert(
         out,

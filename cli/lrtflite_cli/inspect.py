@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from lrtflite.manifest import Manifest
 
 
 @click.command()
@@ -35,6 +41,7 @@ def command(bundle: str, as_json: bool) -> None:
             f"{training.epochs} epochs, lr {training.lr:g}, momentum {training.momentum:g}, "
             f"weight decay {training.weight_decay:g}",
         ),
+        *_trunk_rows(manifest),
         ("slots", f"{manifest.slots}: {len(named)} labelled, {manifest.slots - len(named)} free"),
         ("labels", ", ".join(named) or "none yet"),
         *(
@@ -47,3 +54,13 @@ def command(bundle: str, as_json: bool) -> None:
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         click.echo(f"{name:<{width}}  {value}")
+
+
+def _trunk_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """What a frozen network under the last layer has not."""
+    training, layer = manifest.training, manifest.replay_layer
+    if manifest.trains_trunk:
+        yield "trunk", f"all above {layer} trains, lr {training.trunk_lr:g}"
+    if manifest.trains_trunk or manifest.adapt_moments:
+        below = f"below {layer} they {'adapt too' if manifest.adapt_moments else 'are frozen'}"
+        yield "moments", f"rate {training.moment_rate:g}; {below}"

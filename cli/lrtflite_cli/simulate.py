@@ -38,7 +38,18 @@ from lrtflite.errors import LrtfliteError
 @click.option(
     "--epochs", type=click.IntRange(min=1), help="Per session.", show_default="bundle's; app: 8"
 )
-@click.option("--lr", type=click.FloatRange(min=0), help="Learning rate.", show_default="bundle's")
+@click.option(
+    "--lr",
+    type=click.FloatRange(min=0),
+    help="Learning rate of the last layer.",
+    show_default="bundle's",
+)
+@click.option(
+    "--trunk-lr",
+    type=click.FloatRange(min=0),
+    help="Learning rate of the layers between the replay layer and the last one.",
+    show_default="bundle's",
+)
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option(
     "--runtime",
@@ -71,6 +82,7 @@ def command(
     policy: str | None,
     epochs: int | None,
     lr: float | None,
+    trunk_lr: float | None,
     threads: int,
     runtime: str,
     seed: int,
@@ -101,6 +113,7 @@ def command(
         policy=policy,
         epochs=epochs,
         lr=lr,
+        trunk_lr=trunk_lr,
         threads=threads,
         runtime=runtime,
         seed=seed,

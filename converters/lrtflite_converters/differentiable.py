@@ -5,50 +5,54 @@ each op here brings its own: it returns its value and its pullback, a function f
 the value to the gradients of its inputs, in their order. Arrays are float32 with static shapes of
 rank 4 at most.
 
-Two things are written for speed. A product of rank 2 with weights that change becomes
-FULLY_CONNECTED, which delegates do not take, so products are rank 3. Sums over rows are products
-with a row of ones, because GEMM beats the SUM kernel.
+A product of rank 2 with weights that change becomes FULLY_CONNECTED, which delegates do not take,
+so products are rank 3.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 import tensorflow as tf
 
 Tensor = Any  # TensorFlow has no types
 Gradients = tuple[Tensor, ...]
 Pullback = Callable[[Tensor], Gradients]
+# Rows of zeros above and below an image, columns to its left and right; None pads as SAME.
+Edges = Optional[tuple[tuple[int, int], tuple[int, int]]]
 
 # Turns any activation of at least 1e-30 into 1 when its product is clipped to -1..1.
 _STEEP = 1e30
 
 
 def matmul(a: Tensor, b: Tensor, *, transpose_b: bool = False) -> Tensor:
-    """(M, K), (K, N) -> (M, N), as a product of rank 3.
+    """(M, K), (K, N) -> (M, N), as a product of rank 3; (1, M, K) gives (1, M, N).
 
     Reshapes, because `a[tf.newaxis]` and `[0]` become strided slices, which copy element by
     element: they took a fifth of a training step.
     """
-    product = tf.matmul(
-        tf.reshape(a, [1, *a.shape]), tf.reshape(b, [1, *b.shape]), transpose_b=transpose_b
-    )
-    return tf.reshape(product, product.shape[1:])
+    product = tf.matmul(_rank_3(a), _rank_3(b), transpose_b=transpose_b)
+    return product if len(a.shape) == 3 else tf.reshape(product, product.shape[1:])
 
 
 def pointwise(x: Tensor, kernel: Tensor) -> tuple[Tensor, Pullback]:
-    """A 1x1 convolution, or a dense layer: (M, K), (K, N) -> (M, N)."""
+    """A 1x1 convolution, or a dense layer: (M, K) or (1, M, K), (K, N) -> the same with N."""
 
     def pull(dy: Tensor) -> Gradients:
-        return matmul(dy, kernel, transpose_b=True), matmul(tf.transpose(x), dy)
+        dkernel = matmul(tf.linalg.matrix_transpose(x), dy)
+        return matmul(dy, kernel, transpose_b=True), tf.reshape(dkernel, kernel.shape)
 
     return matmul(x, kernel), pull
 
 
-def convolution(x: Tensor, kernel: Tensor, *, stride: int = 1) -> tuple[Tensor, Pullback]:
-    """k x k, zero padding as SAME: (n, H, W, K), (k, k, K, N) -> (n, H/stride, W/stride, N)."""
-    window = _Window.of(x, kernel, stride)
+def convolution(
+    x: Tensor, kernel: Tensor, *, stride: int = 1, edges: Edges = None
+) -> tuple[Tensor, Pullback]:
+    """k x k with zero padding: (n, H, W, K), (k, k, K, N) -> (n, H/stride, W/stride, N)."""
+    window = _Window.of(x, kernel, stride, edges)
 
     def pull(dy: Tensor) -> Gradients:
         flipped = tf.transpose(_flip(kernel), [0, 1, 3, 2])
@@ -57,32 +61,98 @@ def convolution(x: Tensor, kernel: Tensor, *, stride: int = 1) -> tuple[Tensor, 
         taps = [matmul(tf.transpose(_rows(tap)), rows) for tap in window.taps(x)]
         return dx, tf.reshape(tf.stack(taps), kernel.shape)
 
+    if edges is not None:
+        x_wide = tf.pad(x, [[0, 0], *edges, [0, 0]])
+        return tf.nn.conv2d(x_wide, kernel, stride, "VALID"), pull
     return tf.nn.conv2d(x, kernel, stride, "SAME"), pull
 
 
-def depthwise(x: Tensor, kernel: Tensor, *, stride: int = 1) -> tuple[Tensor, Pullback]:
-    """k x k per channel: (n, H, W, C), (k, k, C, 1) -> (n, H/stride, W/stride, C), as SAME."""
-    window = _Window.of(x, kernel, stride)
+def depthwise(
+    x: Tensor, kernel: Tensor, *, stride: int = 1, edges: Edges = None
+) -> tuple[Tensor, Pullback]:
+    """k x k per channel: (n, H, W, C), (k, k, C, 1) -> (n, H/stride, W/stride, C)."""
+    window = _Window.of(x, kernel, stride, edges)
 
     def pull(dy: Tensor) -> Gradients:
-        dx = tf.nn.depthwise_conv2d(window.spread(dy), _flip(kernel), [1, 1, 1, 1], "VALID")
-        rows = _rows(dy)
-        taps = [_column_sums(_rows(tap) * rows) for tap in window.taps(x)]
+        dx = _depthwise(window.spread(dy), _flip(kernel), 1, "VALID")
+        taps = [_column_sums(tap * dy) for tap in window.taps(x)]
         return dx, tf.reshape(tf.stack(taps), kernel.shape)
 
-    return tf.nn.depthwise_conv2d(x, kernel, [1, stride, stride, 1], "SAME"), pull
+    if edges is not None:
+        return _depthwise(tf.pad(x, [[0, 0], *edges, [0, 0]]), kernel, stride, "VALID"), pull
+    return _depthwise(x, kernel, stride, "SAME"), pull
 
 
 @dataclass(frozen=True)
-class Moments:
-    """What Batch Renorm saw of a batch: mean (C,) and unbiased variance (C,)."""
+class Renorm:
+    """What Batch Renorm in training mode does to one batch: y = scale * x + shift per channel.
 
+    The batch may come in parts, which share nothing but their sums; so a large batch never needs
+    more than a part's worth of intermediate arrays.
+    """
+
+    scale: Tensor  # (C,), as all below
+    shift: Tensor
+    r: Tensor
+    d: Tensor
     mean: Tensor
-    variance: Tensor
+    sigma: Tensor
+    unbiased: Tensor
+    count: float
+
+    @classmethod
+    def of(
+        cls,
+        parts: Sequence[Tensor],
+        gamma: Tensor,
+        beta: Tensor,
+        mean: Tensor,
+        variance: Tensor,
+        *,
+        r_max: Tensor,
+        d_max: Tensor,
+        epsilon: float = 1e-5,
+    ) -> Renorm:
+        """`parts` are (..., C); `mean` and `variance` the moving moments from before this step."""
+        count = float(sum(math.prod(x.shape[:-1]) for x in parts))
+        batch_mean = _total(_column_sums(x) for x in parts) / count
+        squares = _total(_column_sums(x * x) for x in parts) / count
+        batch_variance = tf.maximum(squares - batch_mean * batch_mean, 0.0)
+        batch_sigma, sigma = tf.sqrt(batch_variance + epsilon), tf.sqrt(variance + epsilon)
+        r = tf.clip_by_value(batch_sigma / sigma, 1.0 / r_max, r_max)
+        d = tf.clip_by_value((batch_mean - mean) / sigma, -d_max, d_max)
+        scale = gamma * r / batch_sigma
+        return cls(
+            scale=scale,
+            shift=gamma * d + beta - scale * batch_mean,
+            r=r,
+            d=d,
+            mean=batch_mean,
+            sigma=batch_sigma,
+            unbiased=batch_variance * (count / (count - 1.0)),
+            count=count,
+        )
+
+    def __call__(self, x: Tensor) -> Tensor:
+        return self.scale * x + self.shift
 
     def moved(self, mean: Tensor, variance: Tensor, *, rate: Tensor) -> tuple[Tensor, Tensor]:
         """The moving moments after this batch; `rate` is the share of the new ones."""
-        return mean + rate * (self.mean - mean), variance + rate * (self.variance - variance)
+        return mean + rate * (self.mean - mean), variance + rate * (self.unbiased - variance)
+
+    def pull(
+        self, parts: Sequence[Tensor], dys: Sequence[Tensor]
+    ) -> tuple[list[Tensor], Tensor, Tensor]:
+        """dx of each part, dgamma, dbeta: through the batch's moments, not through r and d."""
+        # With x^ = (x - mean) / sigma: dx = scale (dy - mean(dy) - x^ mean(dy x^)), which is
+        # a dy + b x + c with one a, b, c per channel.
+        sum_dy = _total(_column_sums(dy) for dy in dys)
+        products = _total(_column_sums(dy * x) for x, dy in zip(parts, dys))
+        sum_dy_x = (products - self.mean * sum_dy) / self.sigma
+        b = -self.scale * sum_dy_x / (self.count * self.sigma)
+        c = -self.scale * sum_dy / self.count - b * self.mean
+        dxs = [self.scale * dy + (b * x + c) for x, dy in zip(parts, dys)]
+        return dxs, self.r * sum_dy_x + self.d * sum_dy, sum_dy
 
 
 def batch_renorm(
@@ -95,50 +165,52 @@ def batch_renorm(
     r_max: Tensor,
     d_max: Tensor,
     epsilon: float = 1e-5,
-) -> tuple[Tensor, Moments, Pullback]:
-    """Batch Renormalization in training mode: (M, C) -> (M, C).
+) -> tuple[Tensor, Renorm, Pullback]:
+    """Batch Renormalization of a whole batch (..., C); the pullback gives dx, dgamma, dbeta."""
+    norm = Renorm.of([x], gamma, beta, mean, variance, r_max=r_max, d_max=d_max, epsilon=epsilon)
 
-    `mean` and `variance` (C,) are the moving moments from before this step. The gradient passes
-    through the batch's own moments and not through r and d. The pullback gives dx, dgamma, dbeta.
+    def pull(dy: Tensor) -> Gradients:
+        (dx,), dgamma, dbeta = norm.pull([x], [dy])
+        return dx, dgamma, dbeta
+
+    return norm(x), norm, pull
+
+
+@dataclass(frozen=True)
+class Activation:
+    """An activation whose slope, 0 or 1, can be told from its own value."""
+
+    value: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor]
+
+    def __call__(self, x: Tensor) -> tuple[Tensor, Pullback]:
+        y = self.value(x)
+
+        def pull(dy: Tensor) -> Gradients:
+            return (dy * self.slope(y),)
+
+        return y, pull
+
+
+def _positive(y: Tensor) -> Tensor:
+    """1 where y > 0 and 0 where y = 0; y is not negative. Comparisons are slow and give bools."""
+    return tf.minimum(y * _STEEP, 1.0)
+
+
+relu = Activation(tf.nn.relu, _positive)
+relu6 = Activation(tf.nn.relu6, lambda y: _positive(y * (6.0 - y)))
+
+
+def after(vector: Tensor, trigger: Tensor) -> Tensor:
+    """`vector`, not to be computed before `trigger` is.
+
+    What the backward pass needs of the forward one is cheaper to compute again than to keep, but
+    a converter merges equal expressions, and a runtime computes what it can as early as it can.
+    This adds a zero that only the trigger gives.
     """
-    count = float(x.shape[0])
-    batch_mean = _column_sums(x) / count
-    batch_variance = tf.maximum(_column_sums(x * x) / count - batch_mean * batch_mean, 0.0)
-    batch_sigma, sigma = tf.sqrt(batch_variance + epsilon), tf.sqrt(variance + epsilon)
-    r = tf.clip_by_value(batch_sigma / sigma, 1.0 / r_max, r_max)
-    d = tf.clip_by_value((batch_mean - mean) / sigma, -d_max, d_max)
-    scale = gamma * r / batch_sigma
-    shift = gamma * d + beta - scale * batch_mean
-
-    def pull(dy: Tensor) -> Gradients:
-        # With x^ = (x - batch_mean) / batch_sigma: dx = scale (dy - mean(dy) - x^ mean(dy x^)),
-        # which is a dy + b x + c with one a, b, c per channel.
-        sum_dy = _column_sums(dy)
-        sum_dy_x = (_column_sums(dy * x) - batch_mean * sum_dy) / batch_sigma
-        b = -scale * sum_dy_x / (count * batch_sigma)
-        c = -scale * sum_dy / count - b * batch_mean
-        return scale * dy + (b * x + c), r * sum_dy_x + d * sum_dy, sum_dy
-
-    unbiased = batch_variance * (count / (count - 1.0))
-    return scale * x + shift, Moments(batch_mean, unbiased), pull
-
-
-def relu(x: Tensor) -> tuple[Tensor, Pullback]:
-    y = tf.nn.relu(x)
-
-    def pull(dy: Tensor) -> Gradients:
-        return (dy * _positive(y),)
-
-    return y, pull
-
-
-def relu6(x: Tensor) -> tuple[Tensor, Pullback]:
-    y = tf.nn.relu6(x)
-
-    def pull(dy: Tensor) -> Gradients:
-        return (dy * _positive(y * (6.0 - y)),)
-
-    return y, pull
+    rank = len(trigger.shape)
+    one = tf.reshape(tf.slice(trigger, [0] * rank, [1] * rank), [1])
+    return vector + tf.minimum(tf.maximum(one, 0.0), 0.0)
 
 
 def residual_add(x: Tensor, y: Tensor) -> tuple[Tensor, Pullback]:
@@ -172,7 +244,7 @@ def softmax_cross_entropy(scores: Tensor, targets: Tensor) -> tuple[Tensor, Pull
 
 @dataclass(frozen=True)
 class _Window:
-    """Where a k x k kernel with a stride stands on an image, padded as SAME."""
+    """Where a k x k kernel with a stride stands on a padded image."""
 
     size: int
     stride: int
@@ -181,13 +253,16 @@ class _Window:
     before: tuple[int, int]  # rows above and columns to the left that the padding adds
 
     @classmethod
-    def of(cls, x: Tensor, kernel: Tensor, stride: int) -> _Window:
+    def of(cls, x: Tensor, kernel: Tensor, stride: int, edges: Edges) -> _Window:
         size, image = kernel.shape[0], (x.shape[1], x.shape[2])
-        steps = (-(-image[0] // stride), -(-image[1] // stride))
-        padding = [
-            max((step - 1) * stride + size - side, 0) // 2 for step, side in zip(steps, image)
-        ]
-        return cls(size, stride, image, steps, (padding[0], padding[1]))
+        if edges is None:
+            steps = [-(-side // stride) for side in image]
+            missing = [(step - 1) * stride + size - side for step, side in zip(steps, image)]
+            before = [max(rows, 0) // 2 for rows in missing]
+        else:
+            steps = [(side + sum(e) - size) // stride + 1 for side, e in zip(image, edges)]
+            before = [first for first, _ in edges]
+        return cls(size, stride, image, (steps[0], steps[1]), (before[0], before[1]))
 
     def spread(self, dy: Tensor) -> Tensor:
         """dy with zeros between and around, so that a VALID product with a flipped kernel fits."""
@@ -250,16 +325,26 @@ def _flip(kernel: Tensor) -> Tensor:
     return tf.reshape(turned, kernel.shape)
 
 
+def _depthwise(x: Tensor, kernel: Tensor, stride: int, padding: str) -> Tensor:
+    return tf.nn.depthwise_conv2d(x, kernel, [1, stride, stride, 1], padding)
+
+
+def _rank_3(x: Tensor) -> Tensor:
+    return x if len(x.shape) == 3 else tf.reshape(x, [1, *x.shape])
+
+
 def _column_sums(x: Tensor) -> Tensor:
-    """(M, C) -> (C,)."""
-    return tf.reshape(matmul(tf.ones([1, x.shape[0]]), x), [x.shape[1]])
+    """(..., C) -> (C,)."""
+    return tf.reduce_sum(x, axis=list(range(len(x.shape) - 1)))
+
+
+def _total(terms: Iterable[Tensor]) -> Tensor:
+    first, *others = terms
+    for term in others:
+        first = first + term
+    return first
 
 
 def _rows(x: Tensor) -> Tensor:
     """(n, H, W, C) -> (n * H * W, C)."""
     return tf.reshape(x, [-1, x.shape[-1]])
-
-
-def _positive(y: Tensor) -> Tensor:
-    """1 where y > 0 and 0 where y = 0; y is not negative. Comparisons are slow and give bools."""
-    return tf.minimum(y * _STEEP, 1.0)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,45 +23,81 @@ from lrtflite.errors import BundleError, ConversionError, ModelError
 from lrtflite.layer_names import check_replay_layer
 from lrtflite.manifest import Manifest, Training
 from lrtflite.runtime import describe_runtime, installed_runtimes
-from lrtflite_converters.features import Features, convert_features
+from lrtflite_converters.features import AdaptingFeatures, Features, convert_features
 from lrtflite_converters.golden import golden_vectors
 from lrtflite_converters.head import Head, convert_head
-from lrtflite_converters.split import below
+from lrtflite_converters.split import below, units_above, units_below
 from lrtflite_converters.tflite import op_names
+from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.usual import usual_minibatch, usual_training
 
 # As many free slots as the paper's app has beside its ten pre-trained classes.
 FREE_SLOTS = 5
 DEFAULT_SLOTS = 50
+# The variance of one value is no variance.
+SMALLEST_RENORM_BATCH = 2
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a bundle learns.
+    """How a bundle learns. None stands for what is usual at the replay layer.
 
-    The mini-batch is that of the paper's app, 20 new and 100 replayed; the memory is that of its
-    experiments.
+    The memory is that of the paper's experiments.
     """
 
     replay_layer: str = "pool6"
     labels: tuple[str, ...] = ()
     classes: int | None = None
-    batch_size: int = 120
-    new_per_batch: int = 20
+    batch_size: int | None = None
+    new_per_batch: int | None = None
     replay_size: int = 1500
     policy: str = "algorithm1"
-    training: Training = field(default_factory=Training)
+    train_depthwise: bool = True
+    adapt_moments: bool = False
+    lr: float | None = None
+    trunk_lr: float | None = None
+    epochs: int | None = None
 
     def __post_init__(self) -> None:
         check_replay_layer(self.replay_layer)
-        if not 1 <= self.new_per_batch <= self.batch_size:
+        batch, new = self.minibatch
+        if not 1 <= new <= batch:
             raise ModelError(
-                f"Expected 1 to {self.batch_size} new patterns in a mini-batch of "
-                f"{self.batch_size}, got {self.new_per_batch}"
+                f"Expected 1 to {batch} new patterns in a mini-batch of {batch}, got {new}"
+            )
+        if self.replay_layer != "pool6" and batch < SMALLEST_RENORM_BATCH:
+            raise ModelError(
+                f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below pool6, where "
+                f"Batch Renorm takes moments of it, got {batch}; the paper uses 128"
+            )
+        if self.adapt_moments and self.replay_layer == "images":
+            raise ModelError(
+                "Expected a replay layer above images to adapt the moments below it, got 'images'; "
+                "leave --adapt-moments out"
+            )
+        if self.adapt_moments and new < SMALLEST_RENORM_BATCH:
+            raise ModelError(
+                f"Expected at least {SMALLEST_RENORM_BATCH} new patterns a mini-batch to adapt "
+                f"moments to, got {new}"
             )
         if self.classes is not None and self.classes < 1:
             raise ModelError(f"Expected at least 1 class, got {self.classes}")
         if len(set(self.labels)) != len(self.labels):
             raise ModelError(f"Expected distinct labels, got {', '.join(self.labels)}")
+
+    @property
+    def minibatch(self) -> tuple[int, int]:
+        """Its size, and how many of it are new."""
+        usual_size, usual_new = usual_minibatch(self.replay_layer)
+        size = usual_size if self.batch_size is None else self.batch_size
+        if self.new_per_batch is not None:
+            return size, self.new_per_batch
+        return size, max(1, round(size * usual_new / usual_size))
+
+    @property
+    def training(self) -> Training:
+        usual = usual_training(self.replay_layer)
+        return usual.with_options(lr=self.lr, trunk_lr=self.trunk_lr, epochs=self.epochs)
 
 
 def export_bundle(
@@ -74,14 +110,13 @@ def export_bundle(
     """
     out = Path(out)
     check_out(out)
-    features = Features(below(model, options.replay_layer))
+    batch_size, new_per_batch = options.minibatch
+    features = _features(model, options)
     labels, head = _initial_head(model, options)
     contents = {
         FEATURES: convert_features(features),
         HEAD: convert_head(head),
-        GOLDEN: _npz(
-            golden_vectors(features, head, batch_size=options.batch_size, training=options.training)
-        ),
+        GOLDEN: _npz(golden_vectors(features, head, batch_size=batch_size)),
     }
     parent = _parent(out)
     with _writing(out), tempfile.TemporaryDirectory(dir=parent, prefix=".bundle-") as folder:
@@ -92,13 +127,15 @@ def export_bundle(
         manifest = Manifest(
             replay_layer=options.replay_layer,
             input_size=int(model.input_shape[1]),
-            latent_shape=tuple(int(n) for n in features.below.output_shape[1:]),
+            latent_shape=head.trunk.latent_shape,
+            latent_dtype=head.trunk.latent_dtype.name,
             labels=labels,
-            batch_size=options.batch_size,
-            new_per_batch=options.new_per_batch,
+            batch_size=batch_size,
+            new_per_batch=new_per_batch,
             training=options.training,
             replay_size=options.replay_size,
             policy=options.policy,
+            adapt_moments=options.adapt_moments,
             backbone=backbone,
             files={name: digest(made / name) for name in contents},
             ops={name: op_names(made / name) for name in (FEATURES, HEAD)},
@@ -146,7 +183,7 @@ def prove(bundle: Path) -> None:
         command = [sys.executable, "-m", "lrtflite.verify", str(bundle), runtime]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode:
-            said = (done.stdout + done.stderr).strip().splitlines()
+            said = (done.stdout or done.stderr).strip().splitlines()
             raise ConversionError(
                 f"The bundle does not prove itself on {describe_runtime(runtime)}: "
                 f"{said[-1] if said else f'exit code {done.returncode}'}"
@@ -170,6 +207,14 @@ def _writing(out: Path) -> Iterator[None]:
         raise BundleError(f"Cannot write a bundle to {out}: {error.strerror or error}") from error
 
 
+def _features(model: keras.Model, options: ExportOptions) -> Features:
+    network = below(model, options.replay_layer)
+    if not options.adapt_moments:
+        return Features(network)
+    units = units_below(model, options.replay_layer)
+    return AdaptingFeatures(network, units, group=options.minibatch[1])
+
+
 def _initial_head(
     model: keras.Model, options: ExportOptions
 ) -> tuple[tuple[str | None, ...], Head]:
@@ -186,16 +231,22 @@ def _initial_head(
             f"Expected labels for the {len(learned)} classes that the model has learned, "
             f"got {len(labels)}"
         )
+    latents = below(model, options.replay_layer).output_shape[1:]
+    trunk = Trunk(
+        units_above(model, options.replay_layer, train_depthwise=options.train_depthwise),
+        latent_shape=tuple(int(n) for n in latents),
+    )
     head = Head(
         cw=np.zeros((slots, features), np.float32),
         past=np.zeros(slots, np.float32),
-        batch_size=options.batch_size,
+        batch_size=options.minibatch[0],
+        trunk=trunk,
     )
     if fc7 is not None and learned:
         # The host's training was the first session: its weights are consolidated like any other's.
         free = slots - len(learned)
         head.tw.assign(np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0))))
-        head.consolidate(np.pad(np.array(fc7.counts, np.float32), (0, free)))
+        head.consolidate(counts=np.pad(np.array(fc7.counts, np.float32), (0, free)))
         head.tw.assign(tf.zeros_like(head.tw))
     return (*labels, *[None] * (slots - len(labels))), head
 

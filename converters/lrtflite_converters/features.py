@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.host.mobilenet import scale_frames
+from lrtflite_converters.differentiable import Renorm
+from lrtflite_converters.signature import signature
 from lrtflite_converters.tflite import to_tflite
+from lrtflite_converters.trunk import D_MAX, R_MAX
+from lrtflite_converters.unit import Unit
+
+MOMENTS = ("mean", "variance")
 
 
 class Features(tf.Module):
@@ -21,15 +30,99 @@ class Features(tf.Module):
         object.__setattr__(self, "below", below)
         self.tracked = below.variables
         size = below.input_shape[1]
+        self.extract = signature(self._extract, frames=((None, size, size, 3), tf.uint8))
 
-        @tf.function(input_signature=[tf.TensorSpec([None, size, size, 3], tf.uint8, "frames")])
-        def extract(frames: tf.Tensor) -> dict[str, tf.Tensor]:
-            """(n, H, W, 3) uint8 RGB -> latents (n, ...) float32."""
-            return {"latents": self.below(scale_frames(frames), training=False)}
+    @property
+    def signatures(self) -> dict[str, Any]:
+        return {"extract": self.extract}
 
-        self.extract = extract
+    def _extract(self, frames: tf.Tensor) -> dict[str, tf.Tensor]:
+        """(n, H, W, 3) uint8 RGB -> latents (n, ...) float32; frames where these are replayed."""
+        if len(self.below.layers) == 1:
+            return {"latents": tf.identity(frames)}
+        return {"latents": self.below(scale_frames(frames), training=False)}
+
+
+class AdaptingFeatures(Features):
+    """The same with moments that move: `adapt` passes frames as training would.
+
+    Weights, gamma and beta are constants; the moments are variables, with `save` and `restore`.
+    """
+
+    units: tuple[Unit, ...]
+
+    def __init__(self, below: keras.Model, units: Sequence[Unit], *, group: int) -> None:
+        """`group` is how many frames `adapt` takes at a time."""
+        object.__setattr__(self, "units", tuple(units))
+        self.moments = {
+            f"{unit.prefix}_{name}": tf.Variable(
+                tf.constant(unit.values[name], tf.float32), name=f"{unit.prefix}_{name}"
+            )
+            for unit in units
+            for name in MOMENTS
+        }
+        super().__init__(below)
+        self.group = group
+        size = below.input_shape[1]
+        self.adapt = signature(
+            self._adapt, frames=((group, size, size, 3), tf.uint8), rate=((), tf.float32)
+        )
+        self.save = signature(self._save)
+        self.restore = signature(
+            self._restore,
+            **{name: (tuple(value.shape), tf.float32) for name, value in self.moments.items()},
+        )
+
+    @property
+    def signatures(self) -> dict[str, Any]:
+        names = ("extract", "adapt", "save", "restore")
+        return {name: getattr(self, name) for name in names}
+
+    def _extract(self, frames: tf.Tensor) -> dict[str, tf.Tensor]:
+        x = scale_frames(frames)
+        for unit in self.units:
+            z, _ = unit.convolve(x, tf.constant(unit.values["kernel"]))
+            mean, variance = self._moments(unit)
+            scale = unit.values["gamma"] / tf.sqrt(variance + unit.epsilon)
+            x = unit.activation.value(z * scale + (unit.values["beta"] - mean * scale))
+        return {"latents": tf.reshape(x, [-1, *self.units[-1].output])}
+
+    def _adapt(self, frames: tf.Tensor, rate: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Move the moments towards those of these frames; gives the largest move of a mean."""
+        x = scale_frames(frames)
+        moves = []
+        for unit in self.units:
+            z, _ = unit.convolve(x, tf.constant(unit.values["kernel"]))
+            mean, variance = (tf.convert_to_tensor(moment) for moment in self._moments(unit))
+            norm = Renorm.of(
+                [z],
+                tf.constant(unit.values["gamma"]),
+                tf.constant(unit.values["beta"]),
+                mean,
+                variance,
+                r_max=R_MAX,
+                d_max=D_MAX,
+                epsilon=unit.epsilon,
+            )
+            for moment, moved in zip(self._moments(unit), norm.moved(mean, variance, rate=rate)):
+                moment.assign(moved)
+            moves.append(tf.reduce_max(tf.abs(norm.mean - mean)) * rate)
+            x = unit.activation.value(norm(z))
+        return {"moved": tf.reduce_max(tf.stack(moves))}
+
+    def _save(self) -> dict[str, tf.Tensor]:
+        return {name: tf.identity(value) for name, value in self.moments.items()}
+
+    def _restore(self, **moments: tf.Tensor) -> dict[str, tf.Tensor]:
+        for name, value in self.moments.items():
+            value.assign(moments[name])
+        return {"units": tf.constant(float(len(self.units)))}
+
+    def _moments(self, unit: Unit) -> list[tf.Variable]:
+        return [self.moments[f"{unit.prefix}_{name}"] for name in MOMENTS]
 
 
 def convert_features(features: Features) -> bytes:
     """The content of `features.tflite`."""
-    return to_tflite(features, {"extract": features.extract}, variables=False)
+    variables = isinstance(features, AdaptingFeatures)
+    return to_tflite(features, features.signatures, variables=variables)

@@ -3,11 +3,13 @@
 A client feeds `frames` and compares `latents`; then it restores nothing, calls `begin(counts)`,
 `train` once per row of `rows` (mini-batch row k is latents[rows[step, k]] with class
 `classes[rows[step, k]]`), compares `losses`, calls `consolidate(counts)`, and compares what `infer`
-says of `latents` and what `save` returns.
+says of `latents` and by how much each tensor of `save` has changed. Where moments adapt, it then
+calls `adapt(frames[group], rate=adapt_rate)` and compares how the moments changed.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,24 +17,26 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
 from lrtflite.manifest import Training
-from lrtflite_converters.features import Features
+from lrtflite.verify import sample
+from lrtflite_converters.features import AdaptingFeatures, Features
 from lrtflite_converters.head import Head
 
 FRAMES = 6
 STEPS = 3
+# Great enough that the change of a weight stands out from the rounding of the weight itself.
+RATES = Training(lr=0.01, trunk_lr=0.01, moment_rate=0.01).rates()
+ADAPT_RATE = np.array(0.1, np.float32)
 # An untrained network fades from layer to layer; nothing could be learned from its latents.
 FAINTEST = 1e-6
 
 
-def golden_vectors(
-    features: Features, head: Head, *, batch_size: int, training: Training
-) -> dict[str, NDArray[Any]]:
-    """Arrays of `golden.npz`. The head is left in the state it came with."""
+def golden_vectors(features: Features, head: Head, *, batch_size: int) -> dict[str, NDArray[Any]]:
+    """Arrays of `golden.npz`. Both models are left in the state they came with."""
     size = features.below.input_shape[1]
     slots = head.past.shape[0]
     rng = np.random.default_rng(0)
     frames = _frames(size, rng)
-    latents = features.extract(frames)["latents"].numpy()
+    latents = features.extract(frames=frames)["latents"].numpy()
     if np.abs(latents).max() < FAINTEST:
         raise ModelError(
             f"Expected a trained network, got latents of {np.abs(latents).max():.0e} at most; "
@@ -41,17 +45,17 @@ def golden_vectors(
     classes = rng.permutation(max(slots, FRAMES))[:FRAMES].astype(np.int32) % slots
     rows = rng.integers(0, FRAMES, (STEPS, batch_size)).astype(np.int32)
     counts = np.bincount(classes, minlength=slots).astype(np.float32)
-    before = {name: value.numpy() for name, value in head.save().items()}
-    probabilities_before = head.infer(latents)["probabilities"].numpy()
-    head.begin(counts)
-    rates = training.rates()
+    rates = {name: rate for name, rate in RATES.items() if name in head.rates}
+    before = _values(head.save())
+    probabilities_before = head.infer(latents=latents)["probabilities"].numpy()
+    head.begin(counts=counts)
+    targets = np.eye(slots, dtype=np.float32)[classes]
     losses = [
-        head.train(latents[row], np.eye(slots, dtype=np.float32)[classes[row]], **rates)["loss"]
-        for row in rows
+        head.train(latents=latents[row], targets=targets[row], **rates)["loss"] for row in rows
     ]
-    head.consolidate(counts)
-    after = {f"state/{name}": value.numpy() for name, value in head.save().items()}
-    probabilities_after = head.infer(latents)["probabilities"].numpy()
+    head.consolidate(counts=counts)
+    changes = _changes("change", before, _values(head.save()))
+    probabilities_after = head.infer(latents=latents)["probabilities"].numpy()
     head.restore(**before)
     return {
         "frames": frames,
@@ -63,8 +67,28 @@ def golden_vectors(
         "losses": np.array(losses, np.float32),
         "probabilities_before": probabilities_before,
         "probabilities_after": probabilities_after,
-        **after,
+        **changes,
+        **(_adapted(features, frames) if isinstance(features, AdaptingFeatures) else {}),
     }
+
+
+def _adapted(features: AdaptingFeatures, frames: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
+    group = np.resize(np.arange(FRAMES, dtype=np.int32), features.group)
+    before = _values(features.save())
+    features.adapt(frames=frames[group], rate=ADAPT_RATE)
+    changes = _changes("moved", before, _values(features.save()))
+    features.restore(**before)
+    return {"group": group, "adapt_rate": ADAPT_RATE, **changes}
+
+
+def _values(tensors: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
+    return {name: tensor.numpy() for name, tensor in tensors.items()}
+
+
+def _changes(
+    prefix: str, before: dict[str, NDArray[Any]], after: dict[str, NDArray[Any]]
+) -> dict[str, NDArray[Any]]:
+    return {f"{prefix}/{name}": sample(after[name] - before[name]) for name in before}
 
 
 def _frames(size: int, rng: np.random.Generator) -> NDArray[np.uint8]:

@@ -35,6 +35,7 @@ from lrtflite_firmware_sim.messages import (
     Predict,
     Predicted,
     Probabilities,
+    Recognise,
     Vitals,
     receive,
     send,
@@ -96,6 +97,8 @@ class Device:
             return learner.extract(request.pixels)
         if isinstance(request, Probabilities):
             return learner.probabilities(request.latents)
+        if isinstance(request, Recognise):
+            return learner.probabilities(learner.extract(request.pixels))
         if isinstance(request, Predict):
             started = time.perf_counter()
             [top] = learner.predict(request.pixels)

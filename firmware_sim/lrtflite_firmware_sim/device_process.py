@@ -32,6 +32,7 @@ from lrtflite_firmware_sim.messages import (
     Predict,
     Predicted,
     Probabilities,
+    Recognise,
     Vitals,
     receive,
     send,
@@ -114,14 +115,19 @@ class DeviceProcess:
         assert isinstance(reply, SessionReport)
         return reply
 
-    def extract(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """The latents (1, ...) float32 of one frame."""
-        latents: NDArray[np.float32] = self._ask(Extract(frame))
+    def extract(self, frame: NDArray[np.uint8]) -> NDArray[Any]:
+        """The latents (1, ...) of one frame."""
+        latents: NDArray[Any] = self._ask(Extract(frame))
         return latents
 
-    def probabilities(self, latents: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(n, slots) float32 for latents (n, ...) float32."""
+    def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
+        """(n, slots) float32 for latents (n, ...)."""
         rows: NDArray[np.float32] = self._ask(Probabilities(latents))
+        return rows
+
+    def recognise(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
+        """(1, slots) float32 for one frame, extracted on the way."""
+        rows: NDArray[np.float32] = self._ask(Recognise(frame))
         return rows
 
     def predict(self, frame: NDArray[np.uint8]) -> Predicted:

@@ -53,16 +53,23 @@ class EndOfFrames:
 
 @dataclass(frozen=True)
 class Extract:
-    """Answered by the latents (1, ...) float32 of one frame."""
+    """Answered by the latents (1, ...) of one frame."""
 
     pixels: NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Probabilities:
-    """Answered by (n, slots) float32 for latents (n, ...) float32."""
+    """Answered by (n, slots) float32 for latents (n, ...) of the bundle's dtype."""
 
-    latents: NDArray[np.float32]
+    latents: NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Recognise:
+    """Answered by (1, slots) float32 for one frame."""
+
+    pixels: NDArray[np.uint8]
 
 
 @dataclass(frozen=True)

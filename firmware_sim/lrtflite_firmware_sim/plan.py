@@ -45,6 +45,7 @@ class SimulateOptions:
     policy: str | None = None
     epochs: int | None = None
     lr: float | None = None
+    trunk_lr: float | None = None
     threads: int = 1
     runtime: str = "auto"
     seed: int = 0
@@ -89,6 +90,11 @@ class Plan:
 def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
     """Settle everything for a bundle; whatever cannot work is an error here, before the run."""
     app = options.protocol == "app"
+    if options.trunk_lr is not None and not manifest.trains_trunk:
+        raise InputError(
+            f"Expected no trunk_lr for a bundle of {manifest.replay_layer}, where only the last "
+            f"layer trains, got {options.trunk_lr:g}; leave it out, or convert at a lower layer"
+        )
     spec = options.dataset
     if app and spec == "synthetic":
         spec = f"synthetic?frames={APP_FRAMES}"
@@ -108,7 +114,9 @@ def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
         batches=tuple(batches[: options.sessions]),
         of_batches=len(batches),
         stream=facts,
-        training=manifest.training.with_options(lr=options.lr, epochs=epochs),
+        training=manifest.training.with_options(
+            lr=options.lr, trunk_lr=options.trunk_lr, epochs=epochs
+        ),
         replay_size=usual_size if options.replay_size is None else options.replay_size,
         policy=options.policy or (APP_POLICY if app else manifest.policy),
         notes=(

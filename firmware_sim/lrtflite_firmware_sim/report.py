@@ -138,7 +138,7 @@ def _memory(result: Simulation) -> Facts:
     return (
         ("peak RAM of the device", f"{result.peak_ram_mb:.1f} MB"),
         ("replay memory", f"{result.replay_bytes / 1e6:.2f} MB: {memory_text(result)}"),
-        ("one latent", " x ".join(map(str, bundle.latent_shape)) + " float32"),
+        ("one latent", f"{' x '.join(map(str, bundle.latent_shape))} {bundle.latent_dtype}"),
         ("features.tflite", f"{bundle.features_bytes / 1e6:.2f} MB"),
         ("head.tflite", f"{bundle.head_bytes / 1e6:.2f} MB"),
     )
@@ -155,6 +155,7 @@ def _options(result: Simulation) -> Iterable[Facts]:
         ("mini-batch", f"{bundle.new_per_batch} new + {bundle.batch_size - bundle.new_per_batch}"),
         ("epochs", training.epochs),
         ("learning rate", training.lr),
+        *_trunk(result),
         ("momentum", training.momentum),
         ("weight decay", training.weight_decay),
     )
@@ -168,6 +169,16 @@ def _options(result: Simulation) -> Iterable[Facts]:
         ("policy", result.policy),
         ("threads", result.threads),
     )
+
+
+def _trunk(result: Simulation) -> Iterable[tuple[str, object]]:
+    """What a frozen network under the last layer has not."""
+    bundle, training = result.bundle, result.training
+    if bundle.trains_trunk:
+        yield "learning rate of the trunk", training.trunk_lr
+    if bundle.trains_trunk or bundle.adapt_moments:
+        yield "moment rate", training.moment_rate
+        yield "moments below the replay layer", "adapt" if bundle.adapt_moments else "frozen"
 
 
 def _machine(result: Simulation) -> Iterable[Facts]:

@@ -73,6 +73,9 @@ class BundleFacts:
     new_per_batch: int
     features_bytes: int
     head_bytes: int
+    latent_dtype: str = "float32"
+    trains_trunk: bool = False
+    adapt_moments: bool = False
 
 
 @dataclass(frozen=True)

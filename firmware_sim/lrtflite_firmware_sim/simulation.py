@@ -27,6 +27,10 @@ from lrtflite_firmware_sim.watcher import Watcher
 
 _INFER_ROUNDS = 3  # over the sample frames, after one that warms up
 _IN_RAM = ("tmpfs", "ramfs")
+TEST_NOTE = (
+    "The device extracts the test set anew after each session, because its latents change or are "
+    "too many to keep: that takes longer, and counts in no figure."
+)
 
 
 def simulate(
@@ -54,17 +58,17 @@ def simulate(
                 seed=options.seed,
             )
         )
-        run = _Run(device, plan, watcher)
+        run = _Run(opened, device, plan, watcher)
         run.watch_notes(demo=bundle is None)
         run.all_sessions()
-        return run.result(opened, options, demo=bundle is None)
+        return run.result(options, demo=bundle is None)
 
 
 class _Run:
     """One simulation under way: what was measured so far."""
 
-    def __init__(self, device: DeviceProcess, plan: Plan, watcher: Watcher) -> None:
-        self._device, self._plan, self._watcher = device, plan, watcher
+    def __init__(self, bundle: Bundle, device: DeviceProcess, plan: Plan, watcher: Watcher) -> None:
+        self._bundle, self._device, self._plan, self._watcher = bundle, device, plan, watcher
         self._classes = plan.source.classes
         self._timings: defaultdict[str, list[float]] = defaultdict(list)
         self._sessions: list[SessionResult] = []
@@ -90,9 +94,15 @@ class _Run:
 
     def all_sessions(self) -> None:
         with self._watcher.running(len(self._plan.batches)):
-            self._test = TestSet.extract(
-                self._plan.source, self._device, on_frame=self._watcher.testing
+            self._test = TestSet.read(
+                self._plan.source,
+                self._device,
+                self._bundle.manifest,
+                on_frame=self._watcher.testing,
             )
+            if not self._test.is_extracted:
+                self._notes.append(TEST_NOTE)
+                self._watcher.note(TEST_NOTE)
             for batch in self._plan.batches:
                 report = self._learn(batch)
                 result = self._judge(batch, report)
@@ -126,7 +136,11 @@ class _Run:
         self._newest = new or self._newest
         seen = [label for label, first in enumerate(self._learned) if first is not None]
         truth = self._test.truth
-        guess = self._test.predicted(self._device, self._device.vitals().labels)
+        guess = self._test.predicted(
+            self._device,
+            self._device.vitals().labels,
+            on_frame=lambda done, total: self._watcher.step("test", done, total),
+        )
         # The last class of these is "none of the data set's".
         by_class = metrics.class_accuracy(guess, truth, classes=len(self._classes) + 1)
         self._history.append(by_class[: len(self._classes)])
@@ -152,7 +166,7 @@ class _Run:
             if number:
                 self._timings["infer"] += times
 
-    def result(self, bundle: Bundle, options: SimulateOptions, *, demo: bool) -> Simulation:
+    def result(self, options: SimulateOptions, *, demo: bool) -> Simulation:
         vitals = self._device.vitals()
         latency = {phase: _spread(values) for phase, values in self._timings.items()}
         session_ms = _spread([session.session_ms for session in self._sessions])
@@ -185,7 +199,7 @@ class _Run:
             machine=this_machine(),
             versions=versions(vitals.runtime_version),
             seed=options.seed,
-            bundle=_facts(bundle, demo=demo),
+            bundle=_facts(self._bundle, demo=demo),
             dataset=options.dataset,
             protocol=str(self._plan.stream["protocol"]),
             stream=self._plan.stream,
@@ -226,4 +240,7 @@ def _facts(bundle: Bundle, *, demo: bool) -> BundleFacts:
         new_per_batch=manifest.new_per_batch,
         features_bytes=manifest.files[FEATURES].bytes,
         head_bytes=manifest.files[HEAD].bytes,
+        latent_dtype=manifest.latent_dtype,
+        trains_trunk=manifest.trains_trunk,
+        adapt_moments=manifest.adapt_moments,
     )

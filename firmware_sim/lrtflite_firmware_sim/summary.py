@@ -11,6 +11,7 @@ PHASES = {
     "prepare": "per step: gather a mini-batch",
     "train": "per step",
     "consolidate": "per session",
+    "adapt": "per group of new frames: move the moments below the replay layer",
     "memory": "per session: update the replay memory",
     "checkpoint": "per session: save the state, flushed to the disk",
     "infer": "per frame, extraction included",

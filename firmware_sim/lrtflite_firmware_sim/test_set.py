@@ -1,44 +1,55 @@
-"""The held-out test set: extracted once by the device, judged after every session."""
+"""The held-out test set, judged by the device after every session."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.data import Frame, FrameSource
+from lrtflite.data import Clip, Frame, FrameSource
 from lrtflite.errors import DataError
+from lrtflite.manifest import Manifest
 from lrtflite_firmware_sim.device_process import DeviceProcess
 
-_CHUNK = 50  # latents per request: the device's RAM must not notice the test
+LIMIT = 512 << 20  # bytes of the test set that the simulator keeps in RAM
+_MESSAGE = 50 << 12  # bytes of latents per request: the device's RAM must not notice the test
 _SAMPLES = 32
+
+OnFrame = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
 class TestSet:
-    """`truth` (N,) int64 indexes the source's classes, `latents` is (N, ...) float32.
+    """`truth` (N,) int64 indexes the source's classes.
 
-    `samples` are some of its frames, evenly spread, for timing predictions.
+    What is kept of the test set, in `latents` or `frames`, is what makes an evaluation cheap: the
+    latents, as long as they stay the same and there is room, else the frames, which the device
+    extracts anew in every evaluation; with no room for these either, `clips` are read again.
+    `samples` are some of the frames, evenly spread, for timing predictions.
     """
 
     __test__ = False  # pytest: this is no test
 
     classes: tuple[str, ...]
     truth: NDArray[np.int64]
-    latents: NDArray[np.float32] = field(repr=False)
     samples: tuple[Frame, ...] = field(repr=False)
+    clips: Sequence[Clip] = field(repr=False)
+    latents: tuple[NDArray[Any], ...] = field(repr=False, default=())  # (1, ...) each
+    frames: tuple[Frame, ...] = field(repr=False, default=())
 
     @classmethod
-    def extract(
+    def read(
         cls,
         source: FrameSource,
         device: DeviceProcess,
+        manifest: Manifest,
         *,
-        on_frame: Callable[[int, int], None] | None = None,
+        on_frame: OnFrame | None = None,
     ) -> TestSet:
-        """Have the device extract every test frame. `on_frame` gets (done, total)."""
+        """Read every test frame once, and have the device extract it if its latent is kept."""
         clips = source.test_clips()
         truth = np.repeat([clip.label for clip in clips], [clip.length for clip in clips])
         total = len(truth)
@@ -47,18 +58,42 @@ class TestSet:
                 f"Expected test frames of every class in {source.name}, "
                 f"got none of {source.classes[label]!r}; add some or remove the class"
             )
-        latents: list[NDArray[np.float32]] = []
+        keep_latents = total * manifest.latent_bytes <= LIMIT and not manifest.adapt_moments
+        keep_frames = not keep_latents and total * 3 * manifest.input_size**2 <= LIMIT
+        latents: list[NDArray[Any]] = []
+        frames: list[Frame] = []
         samples: list[Frame] = []
         every = -(-total // _SAMPLES)
-        for frame in (frame for clip in clips for frame in clip.read()):
-            if len(latents) % every == 0:
+        for number, frame in enumerate(_read(clips)):
+            if number % every == 0:
                 samples.append(frame)
-            latents.append(device.extract(frame))
+            if keep_latents:
+                latents.append(device.extract(frame))
+            elif keep_frames:
+                frames.append(frame)
             if on_frame is not None:
-                on_frame(len(latents), total)
-        return cls(source.classes, truth.astype(np.int64), np.concatenate(latents), tuple(samples))
+                on_frame(number + 1, total)
+        return cls(
+            source.classes,
+            truth.astype(np.int64),
+            tuple(samples),
+            clips,
+            tuple(latents),
+            tuple(frames),
+        )
 
-    def predicted(self, device: DeviceProcess, labels: Sequence[str | None]) -> NDArray[np.int64]:
+    @property
+    def is_extracted(self) -> bool:
+        """Whether the device extracts no test frame again."""
+        return bool(self.latents)
+
+    def predicted(
+        self,
+        device: DeviceProcess,
+        labels: Sequence[str | None],
+        *,
+        on_frame: OnFrame | None = None,
+    ) -> NDArray[np.int64]:
         """The class (N,) int64 that the device takes each pattern for.
 
         `labels` are the device's, by slot. Whatever is no class of the data set (or no answer at
@@ -67,9 +102,24 @@ class TestSet:
         number = {name: index for index, name in enumerate(self.classes)}
         other = len(self.classes)
         class_of_slot = np.array([number.get(label or "", other) for label in labels], np.int64)
-        guesses = []
-        for start in range(0, len(self.latents), _CHUNK):
-            rows = device.probabilities(self.latents[start : start + _CHUNK])
+        guesses: list[int] = []
+        for rows in self._probabilities(device):
             found = class_of_slot[rows.argmax(axis=1)]
-            guesses.append(np.where(rows.max(axis=1) > 0, found, other))
-        return np.concatenate(guesses)
+            guesses += np.where(rows.max(axis=1) > 0, found, other).tolist()
+            if on_frame is not None:
+                on_frame(len(guesses), len(self.truth))
+        return np.array(guesses, np.int64)
+
+    def _probabilities(self, device: DeviceProcess) -> Iterator[NDArray[np.float32]]:
+        """(n, slots) float32 for some patterns after the other."""
+        if self.is_extracted:
+            at_once = max(1, _MESSAGE // self.latents[0].nbytes)
+            for start in range(0, len(self.latents), at_once):
+                yield device.probabilities(np.concatenate(self.latents[start : start + at_once]))
+        else:
+            for frame in self.frames or _read(self.clips):
+                yield device.recognise(frame)
+
+
+def _read(clips: Sequence[Clip]) -> Iterator[Frame]:
+    return (frame for clip in clips for frame in clip.read())

@@ -26,7 +26,7 @@ class Watcher:
         """Something that the reader of the figures should know."""
 
     def testing(self, done: int, total: int) -> None:
-        """The device extracts the test set."""
+        """The test set is read, and extracted where its latents are kept."""
 
     def learning(self, classes: Sequence[str]) -> None:
         """A session begins."""
@@ -55,7 +55,7 @@ class LineWatcher(Watcher):
 
     def testing(self, done: int, total: int) -> None:
         if done == 1:
-            self._say(f"extracting {total} test frames")
+            self._say(f"reading {total} test frames")
 
     def learned(self, result: SessionResult) -> None:
         self._say(

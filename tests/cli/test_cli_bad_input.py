@@ -56,8 +56,8 @@ def empty(bundle: Path) -> None:
         ("inspect", tamper, ["features.tflite", "SHA-256", "copy the bundle again"]),
         ("verify", tamper, ["features.tflite", "SHA-256", "copy the bundle again"]),
         ("verify", remove, ["golden.npz", "No such file", "copy the bundle again"]),
-        ("verify", age, ["format 1", "format 99", "convert it again"]),
-        ("simulate", age, ["format 1", "format 99", "convert it again"]),
+        ("verify", age, ["format 2", "format 99", "convert it again"]),
+        ("simulate", age, ["format 2", "format 99", "convert it again"]),
         ("inspect", garble, ["JSON", "manifest.json"]),
         ("simulate", empty, ["manifest.json", "which has none"]),
     ],
@@ -87,6 +87,7 @@ def test_a_damaged_bundle(
         (["simulate", "--json", "mine/head.tflite/x.json"], ["mine/head.tflite"]),
         (["simulate", "--report", "-"], ["file for the report"]),
         (["simulate", "--lr", "nan"], ["lr", "nan"]),
+        (["simulate", "--trunk-lr", "0.1"], ["no trunk_lr", "pool6", "got 0.1", "leave it out"]),
     ],
 )
 def test_a_value_that_cannot_be(

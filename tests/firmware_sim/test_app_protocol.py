@@ -69,6 +69,15 @@ def test_nic_leaves_it_to_the_bundle(manifest: Manifest) -> None:
     assert plan.notes == ()
 
 
+def test_the_trunk_has_a_learning_rate_of_its_own(manifest: Manifest) -> None:
+    deep = replace(manifest, replay_layer="conv5_4/dw")
+    plan = make_plan(deep, SimulateOptions(lr=0.5, trunk_lr=0.25))
+    assert plan.training == Training(epochs=4, lr=0.5, trunk_lr=0.25)
+    assert make_plan(deep, SimulateOptions()).training.trunk_lr == Training.trunk_lr
+    with pytest.raises(InputError, match="no trunk_lr for a bundle of pool6"):
+        make_plan(manifest, SimulateOptions(trunk_lr=0.25))
+
+
 def test_a_data_set_with_more_classes_than_slots(manifest: Manifest) -> None:
     with pytest.raises(InputError, match=r"50 classes of synthetic, got 15 slots.*--classes 50"):
         make_plan(replace(manifest, labels=(None,) * 15), SimulateOptions())

@@ -101,6 +101,15 @@ def test_its_errors_arrive_as_what_they_are(device: DeviceProcess, bundle: Path)
     assert device.predict(frames[0]).top[0].label == "a"
 
 
+def test_a_frame_is_answered_as_its_latent_is(device: DeviceProcess, bundle: Path) -> None:
+    frames = noise(bundle, 6)
+    device.learn(frames, ["a", "b"] * 3, training=TRAINING)
+    rows = device.recognise(frames[0])
+    assert rows.shape == (1, Bundle.open(bundle).manifest.slots)
+    assert rows.sum() == pytest.approx(1, abs=1e-5)
+    np.testing.assert_array_equal(rows, device.probabilities(device.extract(frames[0])))
+
+
 def test_a_bundle_that_it_cannot_open(tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="Expected a bundle folder"):
         DeviceProcess(tmp_path)

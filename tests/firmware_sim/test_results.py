@@ -76,6 +76,24 @@ def test_report_has_every_section_and_option(simulated: Simulation, page: str) -
         assert version in page
 
 
+def test_report_of_a_deeper_bundle(simulated: Simulation, page: str) -> None:
+    assert "trunk" not in page
+    assert "moment rate" not in page
+    bundle = replace(
+        simulated.bundle,
+        replay_layer="images",
+        latent_shape=(128, 128, 3),
+        latent_dtype="uint8",
+        trains_trunk=True,
+    )
+    training = replace(simulated.training, trunk_lr=0.0625)
+    deep = replace(simulated, bundle=bundle, training=training)
+    page = html_report(Simulation.from_json(deep.to_json()))
+    assert "<td>128 x 128 x 3 uint8</td>" in page
+    assert "<td>learning rate of the trunk</td><td>0.0625</td>" in page
+    assert "<td>moments below the replay layer</td><td>frozen</td>" in page
+
+
 def test_ids_of_the_pictures_do_not_clash(page: str) -> None:
     ids = re.findall(r'\bid="([^"]*)"', page)
     assert len(ids) == len(set(ids))

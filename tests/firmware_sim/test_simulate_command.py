@@ -95,7 +95,7 @@ def test_interrupted(tmp_path: Path) -> None:
     words = ("--dataset", f"folder:{pictures}", "--epochs", "20000", "--first-classes", "1")
     process = start(*words, "--json", str(tmp_path / "r.json"), temporary=scratch)
     assert process.stderr is not None
-    while "extracting" not in process.stderr.readline():
+    while "test frames" not in process.stderr.readline():
         assert process.poll() is None
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)

@@ -1,0 +1,219 @@
+"""The trunk: the units between the replay layer and the classifier, as they infer and train.
+
+Training takes the mini-batch in parts, which keeps intermediate arrays small, and of each unit it
+keeps one array only: what the convolution gave. The backward pass computes the rest anew. For the
+units above conv5_4/dw and 128 patterns that is 80 MB kept, instead of 500 MB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import tensorflow as tf
+
+from lrtflite.host.mobilenet import scale_frames
+from lrtflite_converters.differentiable import Renorm, Tensor, after
+from lrtflite_converters.unit import STATE, Rates, Unit, Weights
+
+# The paper's limits of r and d after the first batch.
+R_MAX, D_MAX = 1.25, 0.5
+# Aimed at for the largest array of a part, which should stay in the cache; and how many parts at
+# most, because each makes the graph longer.
+PART_BYTES = 2 << 20
+MOST_PARTS = 8
+
+
+class Trunk(tf.Module):
+    """Units in their order, then global average pooling; without units, latents are features."""
+
+    units: tuple[Unit, ...]
+
+    def __init__(self, units: Sequence[Unit], *, latent_shape: tuple[int, ...]) -> None:
+        super().__init__()
+        object.__setattr__(self, "units", tuple(units))  # values, and nothing to track
+        self.latent_shape = latent_shape
+        self.weights = [Weights(unit) for unit in units]
+        # Nothing below the first unit but the camera: latents are frames.
+        self.reads_frames = bool(units) and units[0].name == "conv1"
+
+    @property
+    def latent_dtype(self) -> tf.DType:
+        return tf.uint8 if self.reads_frames else tf.float32
+
+    @property
+    def state(self) -> dict[str, tf.Variable]:
+        """What outlives a session, by the name of its tensor."""
+        return {
+            f"{unit.prefix}_{name}": getattr(weights, name)
+            for unit, weights in zip(self.units, self.weights)
+            for name in STATE
+        }
+
+    def begin(self) -> None:
+        """Start a session: momentum from zero."""
+        for weights in self.weights:
+            for velocity in weights.velocity.values():
+                velocity.assign(tf.zeros_like(velocity))
+
+    def infer(self, latents: Tensor) -> Tensor:
+        """(n, *latent_shape) -> (n, F), with the moving moments."""
+        if not self.units:
+            return latents
+        x = self._first(latents)
+        for unit, weights in zip(self.units, self.weights):
+            z, _ = unit.convolve(x, tf.convert_to_tensor(weights.kernel))
+            scale = weights.gamma / tf.sqrt(weights.variance + unit.epsilon)
+            x = unit.activation.value(z * scale + (weights.beta - weights.mean * scale))
+        return _pool(x, self.units[-1])
+
+    def train(self, latents: Tensor) -> TrainingPass:
+        """(B, *latent_shape): forward with the batch's own moments."""
+        return TrainingPass.forward(self, latents)
+
+    def _first(self, latents: Tensor) -> Tensor:
+        """What the first unit gets."""
+        return scale_frames(latents) if self.reads_frames else latents
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What the forward pass keeps of a unit: `zs`, a part each, came from the convolution."""
+
+    values: dict[str, Tensor]
+    zs: list[Tensor]
+    norm: Renorm
+
+
+@dataclass(frozen=True)
+class TrainingPass:
+    """One mini-batch on its way through the trunk: `features` (B, F), then `step`."""
+
+    trunk: Trunk
+    latents: Tensor
+    sizes: tuple[int, ...]
+    traces: tuple[Trace, ...]
+    outputs: list[Tensor]
+    features: Tensor
+
+    @classmethod
+    def forward(cls, trunk: Trunk, latents: Tensor) -> TrainingPass:
+        if not trunk.units:
+            return cls(trunk, latents, (), (), [], latents)
+        sizes = _part_sizes(trunk.units, latents.shape[0])
+        rest = latents.shape[1:]
+        xs = [
+            trunk._first(tf.slice(latents, [start, *[0] * len(rest)], [size, *rest]))
+            for start, size in zip(_starts(sizes), sizes)
+        ]
+        traces = []
+        for unit, weights in zip(trunk.units, trunk.weights):
+            values = weights.read()
+            zs = [unit.convolve(x, values["kernel"])[0] for x in xs]
+            norm = Renorm.of(
+                zs,
+                values["gamma"],
+                values["beta"],
+                values["mean"],
+                values["variance"],
+                r_max=R_MAX,
+                d_max=D_MAX,
+                epsilon=unit.epsilon,
+            )
+            xs = [unit.activation.value(norm(z)) for z in zs]
+            traces.append(Trace(values, zs, norm))
+        features = tf.concat([_pool(x, trunk.units[-1]) for x in xs], axis=0)
+        return cls(trunk, latents, sizes, tuple(traces), xs, features)
+
+    def step(self, dfeatures: Tensor, rates: Rates, *, moment_rate: Tensor) -> None:
+        """Backward: move every weight of the trunk, and its moments."""
+        height, width, channels = self.trunk.units[-1].output
+        ys = [tf.reshape(y, [-1, height * width, channels]) for y in self.outputs]
+        dys = [
+            tf.reshape(part / float(height * width), [-1, 1, channels])
+            for part in tf.split(dfeatures, self.sizes)
+        ]
+        for index in reversed(range(len(self.traces))):
+            unit, trace = self.trunk.units[index], self.traces[index]
+            ds = [
+                tf.reshape(unit.activation.slope(y) * dy, z.shape)
+                for y, dy, z in zip(ys, dys, trace.zs)
+            ]
+            dzs, dgamma, dbeta = trace.norm.pull(trace.zs, ds)
+            xs, dxs, dkernel = self._pull_convolution(index, dzs)
+            self._update(
+                index,
+                {"kernel": dkernel, "gamma": dgamma, "beta": dbeta},
+                rates.after(dkernel),
+                moment_rate=moment_rate,
+            )
+            if index:
+                below = self.traces[index - 1].zs
+                ys, dys = xs, [tf.reshape(dx, z.shape) for dx, z in zip(dxs, below)]
+
+    def _pull_convolution(
+        self, index: int, dzs: Sequence[Tensor]
+    ) -> tuple[list[Tensor], list[Tensor], Tensor]:
+        """The parts that came into a unit, their gradients, and the kernel's."""
+        unit, kernel = self.trunk.units[index], self.traces[index].values["kernel"]
+        xs, dxs = [], []
+        dkernel = None
+        for part, dz in enumerate(dzs):
+            # One part after the other, so that one part's arrays are about at a time.
+            x = self._input(index, part, trigger=dz if dkernel is None else dkernel)
+            dx, more = unit.convolve(x, kernel)[1](dz)
+            dkernel = more if dkernel is None else dkernel + more
+            xs.append(x)
+            dxs.append(dx)
+        return xs, dxs, dkernel
+
+    def _input(self, index: int, part: int, *, trigger: Tensor) -> Tensor:
+        """What came into a unit, computed again after `trigger`."""
+        if index == 0:
+            start = _starts(self.sizes)[part]
+            rows = np.arange(start, start + self.sizes[part], dtype=np.int32)
+            late = tf.cast(after(tf.zeros([1]), trigger), tf.int32)
+            return self.trunk._first(tf.gather(self.latents, rows + late))
+        unit, trace = self.trunk.units[index - 1], self.traces[index - 1]
+        norm = replace(
+            trace.norm,
+            scale=after(trace.norm.scale, trigger),
+            shift=after(trace.norm.shift, trigger),
+        )
+        return unit.activation.value(norm(trace.zs[part]))
+
+    def _update(
+        self, index: int, gradients: dict[str, Tensor], rates: Rates, *, moment_rate: Tensor
+    ) -> None:
+        weights, trace = self.trunk.weights[index], self.traces[index]
+        for name, velocity in weights.velocity.items():
+            rates.step(
+                getattr(weights, name),
+                trace.values[name],
+                velocity,
+                gradients[name],
+                decays=name == "kernel",
+            )
+        mean, variance = trace.norm.moved(
+            trace.values["mean"], trace.values["variance"], rate=moment_rate
+        )
+        weights.mean.assign(mean)
+        weights.variance.assign(variance)
+
+
+def _pool(x: Tensor, unit: Unit) -> Tensor:
+    """Global average of a unit's output, in whatever rank it is: (n, C)."""
+    height, width, channels = unit.output
+    return tf.reduce_mean(tf.reshape(x, [-1, height * width, channels]), axis=1)
+
+
+def _starts(sizes: Sequence[int]) -> list[int]:
+    return [sum(sizes[:part]) for part in range(len(sizes))]
+
+
+def _part_sizes(units: Sequence[Unit], batch: int) -> tuple[int, ...]:
+    """Patterns in each part, as even as can be."""
+    largest = max(4 * int(np.prod(shape)) for unit in units for shape in (unit.image, unit.output))
+    parts = min(MOST_PARTS, batch, max(1, round(batch * largest / PART_BYTES)))
+    return tuple(len(part) for part in np.array_split(np.arange(batch), parts))

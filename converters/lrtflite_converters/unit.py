@@ -1,0 +1,96 @@
+"""A unit of the network: a convolution, Batch Renorm and an activation, with its variables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from lrtflite_converters import differentiable as ops
+from lrtflite_converters.differentiable import Activation, Edges, Pullback, Tensor
+
+STATE = ("kernel", "gamma", "beta", "mean", "variance")
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What a unit computes, and the values it begins with. Shapes are without the batch."""
+
+    name: str
+    kind: str  # "pointwise", "depthwise" or "convolution"
+    image: tuple[int, int, int]  # height, width and channels that come in
+    output: tuple[int, int, int]
+    stride: int
+    edges: Edges
+    activation: Activation
+    epsilon: float
+    trains_kernel: bool
+    values: Mapping[str, Any]  # an array for each name in STATE
+
+    def convolve(self, x: Tensor, kernel: Tensor) -> tuple[Tensor, Pullback]:
+        """The convolution, in whatever rank suits it."""
+        if self.kind == "pointwise":
+            return ops.pointwise(tf.reshape(x, [1, -1, self.image[2]]), kernel)
+        x = tf.reshape(x, [-1, *self.image])
+        op = ops.depthwise if self.kind == "depthwise" else ops.convolution
+        return op(x, kernel, stride=self.stride, edges=self.edges)
+
+    @property
+    def prefix(self) -> str:
+        """What the names of its tensors begin with; a signature's names cannot have slashes."""
+        return self.name.replace("/", "_")
+
+
+class Weights(tf.Module):
+    """A unit's variables: its state, and momentum for what trains."""
+
+    def __init__(self, unit: Unit) -> None:
+        super().__init__()
+        self.kernel, self.gamma, self.beta, self.mean, self.variance = (
+            tf.Variable(np.asarray(unit.values[name], np.float32), name=f"{unit.prefix}_{name}")
+            for name in STATE
+        )
+        trained = ("kernel", "gamma", "beta") if unit.trains_kernel else ("gamma", "beta")
+        self.velocity = {
+            name: tf.Variable(tf.zeros_like(getattr(self, name)), name=f"{unit.prefix}_{name}_v")
+            for name in trained
+        }
+
+    def read(self) -> dict[str, Tensor]:
+        return {name: tf.convert_to_tensor(getattr(self, name)) for name in STATE}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Of one SGD step; each is a scalar."""
+
+    lr: Tensor
+    momentum: Tensor
+    weight_decay: Tensor
+
+    def after(self, trigger: Tensor) -> Rates:
+        """The same, for a step that should not be prepared before `trigger` is there."""
+        return replace(
+            self,
+            momentum=ops.after(self.momentum, trigger),
+            weight_decay=ops.after(self.weight_decay, trigger),
+        )
+
+    def step(
+        self,
+        variable: tf.Variable,
+        value: Tensor,
+        velocity: tf.Variable,
+        gradient: Tensor,
+        *,
+        decays: bool,
+    ) -> None:
+        """v = momentum * v + gradient [+ decay * w]; w = w - lr * v. `value` is what w holds."""
+        if decays:
+            gradient = gradient + self.weight_decay * value
+        moved = self.momentum * velocity + gradient
+        velocity.assign(moved)
+        variable.assign(value - self.lr * moved)

@@ -1,0 +1,70 @@
+"""What is typed after `lrtflite convert` reaches the converter."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from lrtflite_cli.convert import command
+
+
+@pytest.fixture
+def converted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """Every call of `convert`, which needs TensorFlow and is not the matter here."""
+    calls: list[dict[str, Any]] = []
+
+    def convert(_: object, *, options: Any, **__: object) -> None:
+        calls.append(vars(options))
+
+    for name, offered in (
+        ("convert", {"convert": convert, "read_labels": lambda _: ()}),
+        ("export", {"ExportOptions": SimpleNamespace}),
+    ):
+        module = ModuleType(f"lrtflite_converters.{name}")
+        vars(module).update(offered)
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+    return calls
+
+
+def test_what_is_not_given_is_left_to_the_replay_layer(converted: list[dict[str, Any]]) -> None:
+    done = CliRunner().invoke(command, [])
+    assert done.exit_code == 0, done.output
+    [options] = converted
+    for name in ("batch_size", "new_per_batch", "epochs", "lr", "trunk_lr"):
+        assert options[name] is None
+    assert (options["train_depthwise"], options["adapt_moments"]) == (True, False)
+
+
+def test_what_is_given_arrives(converted: list[dict[str, Any]]) -> None:
+    words = "--batch-size 64 --new-per-batch 8 --epochs 3 --lr 0.5 --trunk-lr 0 "
+    words += "--freeze-depthwise --adapt-moments"
+    done = CliRunner().invoke(command, words.split())
+    assert done.exit_code == 0, done.output
+    [options] = converted
+    assert (options["batch_size"], options["new_per_batch"]) == (64, 8)
+    assert (options["epochs"], options["lr"], options["trunk_lr"]) == (3, 0.5, 0)
+    assert (options["train_depthwise"], options["adapt_moments"]) == (False, True)
+
+
+def test_help_names_the_defaults() -> None:
+    text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    for said in (
+        "from images to pool6",
+        "120 at pool6, 128 below it",
+        "20 at pool6, 21 below it",
+        "as measured for the replay layer",
+        "--train-depthwise / --freeze-depthwise",
+    ):
+        assert said in text
+
+
+@pytest.mark.parametrize("words", ["--batch-size 0", "--trunk-lr -1", "--epochs 0", "--lr x"])
+def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
+    done = CliRunner().invoke(command, words.split())
+    assert done.exit_code == 2
+    assert words.split()[0] in done.output
+    assert converted == []

@@ -1,0 +1,91 @@
+"""What a manifest says of training and of latents."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from lrtflite.bundle import Bundle
+from lrtflite.errors import BundleError, InputError
+from lrtflite.manifest import Manifest, Training
+
+TRAINING = Training(lr=0.5, momentum=0.25, weight_decay=0.125, trunk_lr=2.0, moment_rate=0.75)
+
+
+@pytest.fixture
+def fields(demo: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((demo / "manifest.json").read_text())
+    return found
+
+
+def read(fields: dict[str, Any], **changes: Any) -> Manifest:
+    return Manifest.from_json(json.dumps({**fields, **changes}), where="here")
+
+
+def test_a_signature_gets_exactly_the_rates_that_it_lists() -> None:
+    last_layer = {"latents": 0, "targets": 0, "lr": 0, "momentum": 0, "weight_decay": 0}
+    assert TRAINING.inputs(last_layer) == {"lr": 0.5, "momentum": 0.25, "weight_decay": 0.125}
+    deeper = {**last_layer, "trunk_lr": 0, "moment_rate": 0}
+    all_five = {**TRAINING.inputs(last_layer), "trunk_lr": 2.0, "moment_rate": 0.75}
+    assert TRAINING.inputs(deeper) == all_five == TRAINING.rates()
+    for value in all_five.values():
+        assert np.asarray(value).shape == ()
+    assert all(value.dtype == np.float32 for value in TRAINING.inputs(deeper).values())
+
+
+def test_options_that_are_given_win() -> None:
+    changed = TRAINING.with_options(trunk_lr=0.0, epochs=3)
+    assert (changed.lr, changed.trunk_lr, changed.epochs) == (0.5, 0.0, 3)
+    assert TRAINING.with_options() == TRAINING
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"lr": -1.0}, "lr as a number of at least 0, got -1.0"),
+        ({"lr": float("nan")}, "lr"),
+        ({"trunk_lr": -0.1}, "trunk_lr as a number of at least 0, got -0.1"),
+        ({"trunk_lr": float("inf")}, "trunk_lr"),
+        ({"moment_rate": 1.5}, "moment_rate as a number of at least 0 and at most 1, got 1.5"),
+        ({"moment_rate": "x"}, "moment_rate"),
+        ({"momentum": 2.0}, "momentum"),
+        ({"epochs": 0}, "at least 1 epoch"),
+    ],
+)
+def test_training_options_are_checked(options: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        Training(**options)
+
+
+def test_bytes_of_a_latent_follow_its_dtype(fields: dict[str, Any]) -> None:
+    # The paper's 1500 latents at conv5_4/dw are 196.6 MB in float32.
+    deep = read(fields, latent_shape=[8, 8, 512], replay_layer="conv5_4/dw")
+    assert 1500 * deep.latent_bytes == 196_608_000
+    images = read(fields, latent_shape=[128, 128, 3], latent_dtype="uint8", replay_layer="images")
+    assert images.latent_bytes == 49_152
+    assert deep.trains_trunk
+    assert images.trains_trunk
+    assert not read(fields).trains_trunk
+
+
+def test_moments_stay_unless_said(demo: Path, fields: dict[str, Any]) -> None:
+    assert Bundle.open(demo).manifest.adapt_moments is False
+    assert read(fields, adapt_moments=True).adapt_moments is True
+
+
+def test_fields_that_cannot_be(fields: dict[str, Any]) -> None:
+    older = {k: v for k, v in fields["training"].items() if k != "trunk_lr"}
+    for changes, said in (
+        ({"latent_dtype": "float16"}, "latent_dtype is 'float16'"),
+        ({"latent_dtype": 4}, "latent_dtype is 4"),
+        ({"adapt_moments": "no"}, "adapt_moments is 'no'"),
+        ({"training": older}, "training has or lacks trunk_lr"),
+        ({"training": {**fields["training"], "decay": 1}}, "training has or lacks decay"),
+        ({"training": {**fields["training"], "moment_rate": 7}}, "moment_rate"),
+    ):
+        with pytest.raises(BundleError, match=f"Damaged field in here: .*{said}"):
+            read(fields, **changes)
