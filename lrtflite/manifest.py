@@ -108,8 +108,8 @@ class Manifest:
 
     @property
     def trains_trunk(self) -> bool:
-        """Whether more than the last layer trains."""
-        return self.replay_layer != "pool6"
+        """Whether more than the last layer trains: above conv6/sep there is only the pooling."""
+        return self.replay_layer not in ("pool6", "conv6/sep")
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"

@@ -116,8 +116,9 @@ class Renorm:
         """`parts` are (..., C); `mean` and `variance` the moving moments from before this step."""
         count = float(sum(math.prod(x.shape[:-1]) for x in parts))
         batch_mean = _total(_column_sums(x) for x in parts) / count
-        squares = _total(_column_sums(x * x) for x in parts) / count
-        batch_variance = tf.maximum(squares - batch_mean * batch_mean, 0.0)
+        # Not the mean of squares less the square of the mean, which cancels in float32.
+        squares = _total(_column_sums(tf.math.squared_difference(x, batch_mean)) for x in parts)
+        batch_variance = squares / count
         batch_sigma, sigma = tf.sqrt(batch_variance + epsilon), tf.sqrt(variance + epsilon)
         r = tf.clip_by_value(batch_sigma / sigma, 1.0 / r_max, r_max)
         d = tf.clip_by_value((batch_mean - mean) / sigma, -d_max, d_max)

@@ -85,7 +85,9 @@ class AdaptingFeatures(Features):
             mean, variance = self._moments(unit)
             scale = unit.values["gamma"] / tf.sqrt(variance + unit.epsilon)
             x = unit.activation.value(z * scale + (unit.values["beta"] - mean * scale))
-        return {"latents": tf.reshape(x, [-1, *self.units[-1].output])}
+        x = tf.reshape(x, [-1, *self.units[-1].output])
+        at_pool6 = len(self.below.output_shape) == 2
+        return {"latents": tf.reduce_mean(x, axis=[1, 2]) if at_pool6 else x}
 
     def _adapt(self, frames: tf.Tensor, rate: tf.Tensor) -> dict[str, tf.Tensor]:
         """Move the moments towards those of these frames; gives the largest move of a mean."""

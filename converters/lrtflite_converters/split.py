@@ -29,8 +29,9 @@ def below(model: keras.Model, replay_layer: str) -> keras.Model:
 
 
 def units_below(model: keras.Model, replay_layer: str) -> list[Unit]:
-    """The units that make latents."""
-    return _units(_chain(model, "images", replay_layer), train_depthwise=False)
+    """The units that make latents, without the pooling that `pool6` is."""
+    layers = _chain(model, "images", replay_layer)
+    return _units(layers[:-1] if replay_layer == "pool6" else layers, train_depthwise=False)
 
 
 def units_above(model: keras.Model, replay_layer: str, *, train_depthwise: bool) -> list[Unit]:

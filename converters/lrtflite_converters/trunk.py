@@ -26,7 +26,7 @@ MOST_PARTS = 8
 
 
 class Trunk(tf.Module):
-    """Units in their order, then global average pooling; without units, latents are features."""
+    """Units in their order, then global average pooling of what is still an image."""
 
     units: tuple[Unit, ...]
 
@@ -59,14 +59,20 @@ class Trunk(tf.Module):
 
     def infer(self, latents: Tensor) -> Tensor:
         """(n, *latent_shape) -> (n, F), with the moving moments."""
-        if not self.units:
-            return latents
         x = self._first(latents)
         for unit, weights in zip(self.units, self.weights):
             z, _ = unit.convolve(x, tf.convert_to_tensor(weights.kernel))
             scale = weights.gamma / tf.sqrt(weights.variance + unit.epsilon)
             x = unit.activation.value(z * scale + (weights.beta - weights.mean * scale))
-        return _pool(x, self.units[-1])
+        return self.pool(x)
+
+    def pool(self, x: Tensor) -> Tensor:
+        """(n, F) of what the last unit gave, or of latents where there is none."""
+        shape = self.units[-1].output if self.units else self.latent_shape
+        if len(shape) == 1:
+            return x
+        height, width, channels = shape
+        return tf.reduce_mean(tf.reshape(x, [-1, height * width, channels]), axis=1)
 
     def train(self, latents: Tensor) -> TrainingPass:
         """(B, *latent_shape): forward with the batch's own moments."""
@@ -100,7 +106,7 @@ class TrainingPass:
     @classmethod
     def forward(cls, trunk: Trunk, latents: Tensor) -> TrainingPass:
         if not trunk.units:
-            return cls(trunk, latents, (), (), [], latents)
+            return cls(trunk, latents, (), (), [], trunk.pool(latents))
         sizes = _part_sizes(trunk.units, latents.shape[0])
         rest = latents.shape[1:]
         xs = [
@@ -123,7 +129,7 @@ class TrainingPass:
             )
             xs = [unit.activation.value(norm(z)) for z in zs]
             traces.append(Trace(values, zs, norm))
-        features = tf.concat([_pool(x, trunk.units[-1]) for x in xs], axis=0)
+        features = tf.concat([trunk.pool(x) for x in xs], axis=0)
         return cls(trunk, latents, sizes, tuple(traces), xs, features)
 
     def step(self, dfeatures: Tensor, rates: Rates, *, moment_rate: Tensor) -> None:
@@ -200,12 +206,6 @@ class TrainingPass:
         )
         weights.mean.assign(mean)
         weights.variance.assign(variance)
-
-
-def _pool(x: Tensor, unit: Unit) -> Tensor:
-    """Global average of a unit's output, in whatever rank it is: (n, C)."""
-    height, width, channels = unit.output
-    return tf.reduce_mean(tf.reshape(x, [-1, height * width, channels]), axis=1)
 
 
 def _starts(sizes: Sequence[int]) -> list[int]:

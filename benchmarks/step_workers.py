@@ -1,0 +1,126 @@
+"""One contestant of training_step.py, alone in its process.
+
+It reads a number of steps a line and answers each with a line of JSON: milliseconds of each step,
+and the memory of the process so far.
+
+    echo 3 | python benchmarks/step_workers.py litert BUNDLE
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Callable
+
+import numpy as np
+
+from lrtflite.bundle import Bundle
+from lrtflite.errors import LrtfliteError
+from lrtflite.quiet import quiet_stderr
+from lrtflite.runtime import RUNTIMES, Model
+
+TORCH = {"torch-renorm": "renorm", "torch-batchnorm": "batchnorm"}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """Of one line of steps; memory in MB: the peak so far, and what is mapped from files now."""
+
+    ms: list[float]
+    peak_mb: float
+    file_mb: float
+
+
+class Worker:
+    """The parent's side: a process that is idle until it is asked for steps."""
+
+    def __init__(self, contestant: str, bundle: Path) -> None:
+        self.contestant = contestant
+        self._process = subprocess.Popen(
+            [sys.executable, __file__, contestant, str(bundle)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.communicate()  # the end of its input is the end of it
+
+    def steps(self, count: int) -> Reply:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        try:
+            self._process.stdin.write(f"{count}\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # then it has nothing to say either
+        line = self._process.stdout.readline()
+        if not line:
+            raise LrtfliteError(f"The process of {self.contestant} ended early; see above")
+        return Reply(**json.loads(line))
+
+
+def main() -> None:
+    contestant, path = sys.argv[1:]
+    bundle = Bundle.open(path)
+    if contestant in RUNTIMES:
+        step = bundle_step(bundle, contestant)
+    else:
+        from torch_step import training_step
+
+        manifest = bundle.manifest
+        step = training_step(
+            TORCH[contestant],
+            batch=manifest.batch_size,
+            classes=manifest.slots,
+            training=manifest.training,
+        )
+    for line in sys.stdin:
+        ms = [_timed(step) for _ in range(int(line))]
+        print(json.dumps(asdict(Reply(ms, _memory_mb("VmHWM"), _memory_mb("RssFile")))), flush=True)
+
+
+def bundle_step(bundle: Bundle, runtime: str) -> Callable[[], Any]:
+    """One call of a head's `train` on a batch of random latents, in a session with all classes."""
+    manifest = bundle.manifest
+    with quiet_stderr():
+        head = Model(bundle.head, runtime=runtime, threads=1)
+    rng = np.random.default_rng(0)
+    shape = (manifest.batch_size, *manifest.latent_shape)
+    latents: Any
+    if manifest.latent_dtype == "uint8":
+        latents = rng.integers(0, 256, shape, dtype=np.uint8)
+    else:
+        latents = np.empty(shape, np.float32)
+        rng.standard_normal(out=latents, dtype=np.float32)
+        np.maximum(latents, 0, out=latents)
+    targets = np.eye(manifest.slots, dtype=np.float32)[np.arange(len(latents)) % manifest.slots]
+    rates = manifest.training.inputs(head.signatures["train"].inputs)
+    head.run("begin", counts=targets.sum(axis=0))
+    return lambda: head.run("train", latents=latents, targets=targets, **rates)
+
+
+def _timed(step: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    step()
+    return 1e3 * (time.perf_counter() - start)
+
+
+def _memory_mb(field: str) -> float:
+    """A line of /proc/self/status, which counts in KiB."""
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
+        name, _, value = line.partition(":")
+        if name == field:
+            return int(value.split()[0]) * 1024 / 1e6
+    raise LrtfliteError(f"Expected {field} in /proc/self/status, got none; this needs Linux")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,251 @@
+"""How long one SGD step above a replay layer takes, and how much RAM; beside PyTorch.
+
+MobileNetV1 alpha 1.0, 128 px, 50 classes, mini-batches of 21 new + 107 replayed, one thread. A step
+is all of it: forward with Batch Renorm in training mode, backward, momentum, weight decay, moments.
+Each contestant lives in a process of its own; they take turns, so that other programs on the
+machine disturb all alike. Bundles are converted once, into build/steps.
+
+    python benchmarks/training_step.py [--layers-table [--all | --layers LAYER ...]]
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from step_workers import Worker
+
+from lrtflite.bundle import HEAD, MANIFEST, Bundle
+from lrtflite.errors import LrtfliteError
+from lrtflite.layer_names import REPLAY_LAYERS
+from lrtflite.runtime import describe_runtime, installed_runtimes, pick_runtime
+from lrtflite_firmware_sim.machine import this_machine
+
+ROOT = Path(__file__).resolve().parents[1]
+WEIGHTS = "weights/mobilenet_v1_1.0_imagenet_notop.npz"
+LAYER, BATCH, NEW = "conv5_4/dw", 128, 21
+BATCHES = (32, 64, 128, 256)
+# Those of the paper's table of computation and accuracy.
+PAPER_LAYERS = (
+    "images",
+    *(f"conv5_{unit}/dw" for unit in range(1, 7)),
+    "conv6/dw",
+    "pool6",
+)
+TORCH = {
+    "torch-renorm": "PyTorch, Batch Renorm in Python",
+    "torch-batchnorm": "PyTorch, its fused Batch Norm",
+}
+BASELINE = "torch-renorm"
+TARGETS = {"litert": "<= 0.85, <= 420 MB (aim 0.65, 260 MB)", "tflite": "<= 1.8"}
+
+
+def main() -> None:
+    arguments = parse()
+    weights: str = arguments.weights
+    load = os.getloadavg()[0]  # other programs on the cores are in every figure
+    print(f"One SGD step, wall time, 1 thread; load {load:.1f} before the run", flush=True)
+    try:
+        pick_runtime("litert")  # every section needs it
+        print(comparison(weights, arguments.rounds, arguments.steps), flush=True)
+        print(batch_sizes(weights, arguments.rounds, arguments.steps), flush=True)
+        if arguments.layers_table:
+            print(replay_layers(weights, arguments.layers), flush=True)
+    except LrtfliteError as error:
+        sys.exit(f"Error: {error}")
+    print(f"\n{this_machine()}; {versions()}")
+
+
+def parse() -> argparse.Namespace:
+    shared = Path(os.environ.get("LRTFLITE_SHARED") or ROOT.parent / "shared")
+    weights = str(shared / WEIGHTS) if (shared / WEIGHTS).exists() else "imagenet"
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=15)
+    parser.add_argument("--steps", type=int, default=3, help="of each contestant in a round")
+    parser.add_argument("--layers-table", action="store_true", help="one row per replay layer")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--layers", nargs="+", choices=REPLAY_LAYERS, metavar="LAYER")
+    which.add_argument("--all", action="store_true", help="every layer, not the paper's nine")
+    parser.add_argument("--weights", default=weights, help="[%(default)s]")
+    arguments = parser.parse_args()
+    if min(arguments.rounds, arguments.steps) < 1:
+        parser.error("expected at least 1 round of at least 1 step")
+    if (arguments.layers or arguments.all) and not arguments.layers_table:
+        parser.error("--layers and --all go with --layers-table")
+    if not arguments.layers:
+        arguments.layers = REPLAY_LAYERS if arguments.all else PAPER_LAYERS
+    return arguments
+
+
+def comparison(weights: str, rounds: int, steps: int) -> str:
+    """LiteRT, tflite-runtime and PyTorch on the same step."""
+    bundle = converted(weights, LAYER, BATCH)
+    torch = importlib.util.find_spec("torch") is not None
+    names = {runtime: describe_runtime(runtime) for runtime in installed_runtimes()}
+    if torch:
+        names.update(TORCH)
+    found = measure([(name, bundle) for name in names], rounds=rounds, steps=steps)
+    timings = dict(zip(names, found))
+    rows = [["", "ms/step", "quartiles", "ratio", "peak RSS", "of files", "target"]]
+    for name, timing in timings.items():
+        ratio = f"{timing.ratio_to(timings[BASELINE]):.2f}" if torch else "-"
+        rows.append([names[name], *timing.cells(), ratio, *timing.memory(), TARGETS.get(name, "")])
+    lines = [
+        f"\nAbove {LAYER}, {NEW} + {BATCH - NEW} patterns; {rounds} rounds of {steps} steps",
+        *table(rows),
+    ]
+    if torch:
+        lines.append(
+            f"ratio: median over the rounds, to {TORCH[BASELINE]}; all of PyTorch is eager"
+        )
+    else:
+        lines.append("PyTorch is not installed, so its rows are missing: pip install torch==2.13.0")
+    lines.append("of files: the part of the process that is mapped from files, such as libraries")
+    return "\n".join(lines)
+
+
+def batch_sizes(weights: str, rounds: int, steps: int) -> str:
+    """Whether the cost is linear in the mini-batch."""
+    bundles = [converted(weights, LAYER, batch) for batch in BATCHES]
+    found = measure([("litert", bundle) for bundle in bundles], rounds=rounds, steps=steps)
+    rows = [["batch", "ms/step", "quartiles", "ms/pattern", "peak RSS"]]
+    for batch, timing in zip(BATCHES, found):
+        each = f"{timing.median / batch:.2f}"
+        rows.append([str(batch), *timing.cells(), each, timing.memory()[0]])
+    return "\n".join((f"\nAbove {LAYER}, {describe_runtime('litert')}", *table(rows)))
+
+
+def replay_layers(weights: str, layers: Sequence[str]) -> str:
+    """A row per replay layer, beside the paper's computation column."""
+    computation = papers_computation()
+    timings, latent_bytes = {}, {}
+    for layer in layers:
+        bundle = converted(weights, layer, BATCH)
+        latent_bytes[layer] = Bundle.open(bundle).manifest.latent_bytes
+        say(f"3 steps above {layer}")
+        (timings[layer],) = measure([("litert", bundle)], rounds=1, steps=3)
+    rows = [["replay layer", "ms/step", "% of images", "paper's %", "peak RSS", "bytes/latent"]]
+    for layer, timing in timings.items():
+        share = "-"
+        if "images" in timings:
+            share = f"{100 * timing.median / timings['images'].median:.2f}"
+        rows.append(
+            [
+                layer,
+                f"{timing.median:.0f}" if timing.median >= 10 else f"{timing.median:.2f}",
+                share,
+                f"{computation[layer]:.3f}",
+                timing.memory()[0],
+                f"{latent_bytes[layer]:,}",
+            ]
+        )
+    title = f"\nReplay layers, {NEW} + {BATCH - NEW} patterns, {describe_runtime('litert')}"
+    return "\n".join((f"{title}; median of 3 steps", *table(rows)))
+
+
+@dataclass(frozen=True)
+class Timing:
+    """What one contestant took: milliseconds (rounds, steps), and its memory in the end."""
+
+    ms: np.ndarray[tuple[int, int], np.dtype[np.float64]]
+    peak_mb: float
+    file_mb: float
+
+    @property
+    def median(self) -> float:
+        return float(np.median(self.ms))
+
+    def ratio_to(self, other: Timing) -> float:
+        """Median over the rounds, which both shared."""
+        return float(np.median(np.median(self.ms, axis=1) / np.median(other.ms, axis=1)))
+
+    def cells(self) -> list[str]:
+        low, high = np.percentile(self.ms, [25, 75])
+        return [f"{self.median:.0f}", f"{low:.0f} .. {high:.0f}"]
+
+    def memory(self) -> list[str]:
+        return [f"{self.peak_mb:.0f} MB", f"{self.file_mb:.0f} MB"]
+
+
+def measure(contestants: Sequence[tuple[str, Path]], *, rounds: int, steps: int) -> list[Timing]:
+    """Let them take turns, after one step each that does not count."""
+    with ExitStack() as stack:
+        workers = [stack.enter_context(Worker(*contestant)) for contestant in contestants]
+        for worker in workers:
+            worker.steps(1)
+        replies = [[worker.steps(steps) for worker in workers] for _ in range(rounds)]
+    return [
+        Timing(np.array([reply.ms for reply in own]), own[-1].peak_mb, own[-1].file_mb)
+        for own in zip(*replies)
+    ]
+
+
+def converted(weights: str, layer: str, batch: int) -> Path:
+    """The bundle for a layer and a batch size, converted if it is not there yet."""
+    name = layer.replace("/", "-") + (f"-{batch}" if batch != BATCH else "")
+    out = ROOT / "build" / "steps" / name
+    if (out / MANIFEST).exists():
+        sources = (ROOT / "converters").rglob("*.py")
+        if max(path.stat().st_mtime for path in sources) > (out / HEAD).stat().st_mtime:
+            say(f"Warning: {out} is older than converters/; rm -r it to convert it again")
+        return out
+    say(f"Converting {name}, which takes minutes")
+    words = ["convert", "--replay-layer", layer, "--weights", weights, "--alpha", "1.0"]
+    words += ["--batch-size", str(batch), "--new-per-batch", str(batch * NEW // BATCH)]
+    words += ["--classes", "50", "--out", str(out)]
+    lrtflite(words)
+    return out
+
+
+def papers_computation() -> dict[str, float]:
+    """Layer -> percent of native rehearsal, as the paper counts."""
+    found = json.loads(lrtflite(["layers", "--json"]))
+    return {layer["name"]: layer["computation"] for layer in found["layers"]}
+
+
+def lrtflite(words: Sequence[str]) -> str:
+    """In a process of its own: TensorFlow and a TFLite runtime do not live in one."""
+    command = [sys.executable, "-m", "lrtflite_cli.main", *words]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise LrtfliteError(f"`lrtflite {' '.join(words)}` failed; see above")
+    return done.stdout
+
+
+def table(rows: list[list[str]]) -> list[str]:
+    """Lines with the first column and a last one called target to the left, figures right."""
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    left = [number == 0 or header == "target" for number, header in enumerate(rows[0])]
+    return [
+        "  ".join(
+            cell.ljust(width) if to_left else cell.rjust(width)
+            for cell, width, to_left in zip(row, widths, left)
+        ).rstrip()
+        for row in rows
+    ]
+
+
+def versions() -> str:
+    torch = importlib.util.find_spec("torch") is not None
+    names = ["lrtflite", "numpy", *(["torch"] if torch else [])]
+    found = [f"{name} {importlib.metadata.version(name)}" for name in names]
+    return ", ".join([f"Python {platform.python_version()}", *found])
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""Moments below the replay layer that adapt: as Keras moves them, and nothing else moves."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tf_keras as keras
+from keras_reference import small_network
+
+from lrtflite.bundle import Bundle
+from lrtflite.flatbuffer_ops import custom_ops
+from lrtflite.host.batch_renorm import BatchRenorm
+from lrtflite.host.renorm_schedule import RenormLimits, set_limits
+from lrtflite_converters.export import ExportOptions, export_bundle
+from lrtflite_converters.split import below
+
+DEVICE = """
+import sys
+from pathlib import Path
+import numpy as np
+from lrtflite.runtime import Model
+path, runtime, inputs, outputs = sys.argv[1:]
+frames = np.load(inputs)
+features = Model(Path(path), runtime=runtime)
+found = {"before": features.run("extract", frames=frames)["latents"]}
+start = features.run("save")
+features.run("adapt", frames=frames, rate=np.float32(0.25))
+moments = features.run("save")
+found["after"] = features.run("extract", frames=frames)["latents"]
+fresh = Model(Path(path), runtime=runtime)
+fresh.run("restore", **moments)
+found["fresh"] = fresh.run("extract", frames=frames)["latents"]
+fresh.run("restore", **start)
+found["back"] = fresh.run("extract", frames=frames)["latents"]
+np.savez(outputs, **found, **{f"moments/{name}": value for name, value in moments.items()})
+"""
+
+
+@pytest.mark.parametrize("replay_layer", ["conv4_1/dw", "pool6"])
+def test_moments_adapt_and_weights_stay(replay_layer: str, runtime: str, tmp_path: Path) -> None:
+    model = small_network(seed=1, input_size=48)
+    options = ExportOptions(
+        replay_layer=replay_layer, classes=3, batch_size=6, new_per_batch=4, adapt_moments=True
+    )
+    bundle = Bundle.open(export_bundle(model, tmp_path / "b", options=options, backbone="a test"))
+    assert bundle.manifest.adapt_moments
+    assert custom_ops(bundle.features) == []
+    frames = np.random.default_rng(0).integers(0, 256, (4, 48, 48, 3)).astype(np.uint8)
+    np.save(tmp_path / "frames.npy", frames)
+    content = bundle.features.read_bytes()
+    command = [
+        sys.executable,
+        "-c",
+        DEVICE,
+        bundle.features,
+        runtime,
+        tmp_path / "frames.npy",
+        tmp_path / "found.npz",
+    ]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    with np.load(tmp_path / "found.npz") as archive:
+        found = dict(archive)
+
+    network = below(model, replay_layer)
+    images = frames / np.float32(127.5) - 1
+    np.testing.assert_allclose(found["before"], network(images), rtol=1e-3, atol=2e-4)
+    expected = adapted_by_keras(network, images, rate=0.25)
+    moved = {name[len("moments/") :]: v for name, v in found.items() if name.startswith("moments/")}
+    assert set(moved) == set(expected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(moved[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
+    np.testing.assert_allclose(found["after"], network(images), rtol=1e-3, atol=1e-3)
+    assert np.abs(found["after"] - found["before"]).max() > 0.01
+    np.testing.assert_array_equal(found["fresh"], found["after"])
+    np.testing.assert_array_equal(found["back"], found["before"])
+    # Weights are constants of the file, and the state has nothing but moments.
+    assert all(name.endswith(("_mean", "_variance")) for name in moved)
+    assert bundle.features.read_bytes() == content
+
+
+def adapted_by_keras(
+    network: keras.Model, images: np.ndarray, *, rate: float
+) -> dict[str, np.ndarray]:
+    """The moments after frozen layers with `adapt_moments` have passed the images in training."""
+    set_limits(network, RenormLimits(r_max=1.25, d_max=0.5, momentum=1 - rate))
+    norms = [layer for layer in network.layers if isinstance(layer, BatchRenorm)]
+    for layer in network.layers:
+        layer.trainable = False
+    for norm in norms:
+        norm.adapt_moments = True
+    weights = [v.numpy() for layer in network.layers for v in layer.trainable_weights]
+    network(images, training=True)
+    assert weights == []
+    found = {}
+    for norm in norms:
+        prefix = norm.name[: -len("/brn")].replace("/", "_")
+        found[f"{prefix}_mean"] = norm.moving_mean.numpy()
+        found[f"{prefix}_variance"] = norm.moving_variance.numpy()
+    return found

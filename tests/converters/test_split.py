@@ -1,0 +1,105 @@
+"""Where a network can be split, and what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import tf_keras as keras
+from keras_reference import small_network
+
+from lrtflite.errors import ModelError
+from lrtflite.host.batch_renorm import BatchRenorm
+from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
+from lrtflite_converters.export import ExportOptions
+from lrtflite_converters.split import below, units_above, units_below
+
+layers = keras.layers
+
+
+def test_every_layer_splits_the_network_in_two() -> None:
+    model = small_network(seed=0, input_size=32)
+    between = REPLAY_LAYERS[1:-1]
+    for replay_layer in REPLAY_LAYERS:
+        above = units_above(model, replay_layer, train_depthwise=True)
+        names = [unit.name for unit in above]
+        assert names == list(between[REPLAY_LAYERS.index(replay_layer) :])
+        if replay_layer != "images":
+            lower = [unit.name for unit in units_below(model, replay_layer)]
+            assert lower + names == list(between)
+        if above:
+            assert above[0].image == below(model, replay_layer).output_shape[1:]
+            assert above[-1].output == model.get_layer("conv6/sep").output_shape[1:]
+
+
+def network(upper: Callable[[Any], Any]) -> keras.Model:
+    """A unit called `below`, whatever `upper` makes of it, and pooling."""
+    images = keras.Input((8, 8, 3), name="images")
+    x = layers.Conv2D(4, 1, use_bias=False)(images)
+    x = layers.ReLU(6.0, name="below")(BatchRenorm()(x))
+    return keras.Model(images, layers.GlobalAveragePooling2D(name="pool6")(upper(x)))
+
+
+def unit(x: Any, **convolution: Any) -> Any:
+    options = {"filters": 4, "kernel_size": 1, "use_bias": False, **convolution}
+    return layers.ReLU(name="unit")(BatchRenorm()(layers.Conv2D(**options, name="odd")(x)))
+
+
+@pytest.mark.parametrize(
+    ("upper", "message"),
+    [
+        (lambda x: layers.LeakyReLU(name="odd")(x), r"ReLU\), got odd \(LeakyReLU\)"),
+        (lambda x: layers.BatchNormalization(name="odd")(x), r"odd \(BatchNormalization\)"),
+        (lambda x: layers.Dropout(0.5, name="odd")(x), r"odd \(Dropout\)"),
+        (lambda x: layers.Add()([x, unit(x)]), "chain of layers from below to pool6"),
+        (lambda x: unit(x, use_bias=True), r"without bias.*got odd \(Conv2D\)"),
+        (lambda x: unit(x, kernel_size=3, dilation_rate=2), r"dilation.*got odd"),
+        (lambda x: unit(x, groups=2), r"groups.*got odd"),
+        (lambda x: unit(x, activation="relu"), r"activation.*got odd"),
+        (lambda x: layers.ReLU(4.0, name="odd")(BatchRenorm()(x)), "in turn, got"),
+        (
+            lambda x: layers.ReLU(4.0, name="odd")(
+                BatchRenorm()(layers.Conv2D(4, 1, use_bias=False)(x))
+            ),
+            "Expected ReLU or ReLU6, got odd",
+        ),
+    ],
+)
+def test_layers_that_cannot_train_are_named(upper: Callable[[Any], Any], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        units_above(network(upper), "below", train_depthwise=True)
+
+
+def test_a_plain_unit_can_train() -> None:
+    (found,) = units_above(network(unit), "below", train_depthwise=True)
+    assert (found.name, found.kind, found.output) == ("unit", "pointwise", (8, 8, 4))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("conv5_4/sep/brn", "inside one; take 'conv5_4/sep'"),
+        ("conv5_4/dw/conv", "inside one; take 'conv5_4/dw'"),
+        ("conv1/conv", "take 'conv1'"),
+        ("fc7", "below the classifier"),
+        ("conv5_7/dw", r"of images, conv1, .*got 'conv5_7/dw'"),
+        ("conv5_4", "got 'conv5_4'"),
+    ],
+)
+def test_names_that_are_no_replay_layer(name: str, message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        check_replay_layer(name)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"batch_size": 1}, "at least 2 below pool6"),
+        ({"adapt_moments": True, "new_per_batch": 1}, "at least 2 new patterns"),
+        ({"adapt_moments": True, "replay_layer": "images"}, "leave --adapt-moments out"),
+    ],
+)
+def test_batches_too_small_for_batch_renorm(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        ExportOptions(**{"replay_layer": "conv5_4/dw", **options})

@@ -1,0 +1,215 @@
+"""Training above a replay layer: as Keras and autodiff do it, in TensorFlow and in TFLite."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tf_keras as keras
+from keras_reference import KerasReference, small_network
+
+from lrtflite.flatbuffer_ops import custom_ops
+from lrtflite.runtime import installed_runtimes
+from lrtflite_converters import trunk as trunk_module
+from lrtflite_converters.head import Head, convert_head
+from lrtflite_converters.split import below, units_above
+from lrtflite_converters.trunk import Trunk
+
+SLOTS = 4
+RATES = {"lr": 0.02, "trunk_lr": 0.01, "momentum": 0.9, "weight_decay": 0.01, "moment_rate": 0.05}
+
+
+def make_head(
+    model: keras.Model, replay_layer: str, *, batch_size: int, train_depthwise: bool = True
+) -> Head:
+    units = units_above(model, replay_layer, train_depthwise=train_depthwise)
+    shape = tuple(below(model, replay_layer).output_shape[1:])
+    features = model.get_layer("pool6").output_shape[-1]
+    rng = np.random.default_rng(3)
+    return Head(
+        cw=rng.normal(0, 0.3, (SLOTS, features)).astype(np.float32),
+        past=np.ones(SLOTS, np.float32),
+        batch_size=batch_size,
+        trunk=Trunk(units, latent_shape=shape),
+    )
+
+
+def batches(
+    model: keras.Model, replay_layer: str, *, batch_size: int, steps: int
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Latents of random frames, and soft targets."""
+    size = model.input_shape[1]
+    rng = np.random.default_rng(4)
+    found = []
+    for _ in range(steps):
+        frames = rng.integers(0, 256, (batch_size, size, size, 3)).astype(np.uint8)
+        latents = frames
+        if replay_layer != "images":
+            latents = below(model, replay_layer)(frames / np.float32(127.5) - 1).numpy()
+        found.append((latents, rng.dirichlet(np.ones(SLOTS), batch_size).astype(np.float32)))
+    return found
+
+
+def rates() -> dict[str, np.ndarray]:
+    return {name: np.array(rate, np.float32) for name, rate in RATES.items()}
+
+
+def assert_same_changes(
+    found: dict[str, Any], expected: dict[str, np.ndarray], before: dict[str, Any]
+) -> None:
+    """Of each tensor the change counts, as a vector: the weights themselves would hide it.
+
+    Rounding leaves some 1e-4 of a change. But where rounding moves one value of a hundred across
+    the kink of a ReLU, all gradients below it differ by a tenth of one value; a gradient that is
+    wrong in any unit is off by far more. The ops by themselves are held to 1e-4 elsewhere.
+    """
+    for name, value in expected.items():
+        change = np.linalg.norm(value - before[name])
+        off = np.linalg.norm(np.asarray(found[name]) - value)
+        last_bit = 3e-7 * np.linalg.norm(value)
+        assert off <= 0.05 * change + last_bit, name
+
+
+# 48 pixels make a 3x3 image before the last stride of 2: an odd size, padded at one side only.
+@pytest.mark.parametrize(
+    ("replay_layer", "input_size", "activation", "seed"),
+    [
+        ("conv5_4/dw", 32, "relu6", 0),
+        ("conv5_4/dw", 48, "relu6", 1),
+        ("conv5_5/sep", 48, "relu", 2),
+        ("conv4_1/sep", 48, "relu6", 3),
+        ("images", 64, "relu6", 4),
+        ("conv6/dw", 64, "relu", 5),
+        ("conv6/sep", 32, "relu6", 6),
+    ],
+)
+def test_a_step_is_autodiffs(
+    replay_layer: str,
+    input_size: int,
+    activation: str,
+    seed: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(trunk_module, "PART_BYTES", 1)  # as many parts as can be
+    monkeypatch.setattr(trunk_module, "MOST_PARTS", 3)  # and of uneven sizes
+    model = small_network(seed=seed, input_size=input_size, activation=activation)
+    head = make_head(model, replay_layer, batch_size=11)
+    ((latents, targets),) = batches(model, replay_layer, batch_size=11, steps=1)
+    reference = KerasReference(model, replay_layer, head.cw.numpy())
+    before = {"tw": head.cw.numpy(), **reference.state()}
+    head.begin(counts=np.ones(SLOTS, np.float32))
+    given = {name: rate for name, rate in rates().items() if name in head.rates}
+    loss = head.train(latents=latents, targets=targets, **given)["loss"]
+    expected_loss = reference.train(latents, targets, **RATES)
+    assert float(loss) == pytest.approx(expected_loss, rel=1e-4)
+    found = {name: variable.numpy() for name, variable in head.trunk.state.items()}
+    assert set(found) == set(reference.state())
+    expected = {"tw": reference.tw.numpy(), **reference.state()}
+    assert_same_changes({"tw": head.tw.numpy(), **found}, expected, before)
+
+
+def test_frozen_depthwise_kernels_stay_and_all_else_moves() -> None:
+    model = small_network(seed=0, input_size=32)
+    head = make_head(model, "conv5_6/dw", batch_size=6, train_depthwise=False)
+    before = {name: variable.numpy() for name, variable in head.trunk.state.items()}
+    ((latents, targets),) = batches(model, "conv5_6/dw", batch_size=6, steps=1)
+    head.begin(counts=np.ones(SLOTS, np.float32))
+    head.train(latents=latents, targets=targets, **rates())
+    moved = {
+        name
+        for name, variable in head.trunk.state.items()
+        if not np.array_equal(variable.numpy(), before[name])
+    }
+    assert set(before) - moved == {"conv6_dw_kernel"}
+
+
+def test_inference_is_kerass() -> None:
+    model = small_network(seed=7, input_size=48)
+    head = make_head(model, "conv5_1/dw", batch_size=4)
+    ((latents, _),) = batches(model, "conv5_1/dw", batch_size=5, steps=1)
+    above = keras.Model(model.get_layer("conv5_1/dw").output, model.get_layer("pool6").output)
+    expected = tf.nn.softmax(above(latents).numpy() @ head.cw.numpy().T)
+    found = head.infer(latents=latents)["probabilities"]
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+
+
+DEVICE = """
+import sys
+from pathlib import Path
+import numpy as np
+from lrtflite.runtime import Model
+path, runtime, inputs, outputs = sys.argv[1:]
+data = np.load(inputs)
+rates = {name: data[name] for name in ("lr", "trunk_lr", "momentum", "weight_decay", "moment_rate")}
+counts, steps = data["counts"], len(data["targets"])
+
+def train(model, steps):
+    return [
+        model.run("train", latents=data["latents"][k], targets=data["targets"][k], **rates)["loss"]
+        for k in steps
+    ]
+
+head = Model(Path(path), runtime=runtime)
+start = head.run("save")
+head.run("begin", counts=counts)
+losses = train(head, range(steps // 2))
+midway = head.run("save")
+probabilities = head.run("infer", latents=data["latents"][0])["probabilities"]
+losses += train(head, range(steps // 2, steps))
+end = head.run("save")
+# What was saved midway answers the same in a model that has seen nothing else.
+fresh = Model(Path(path), runtime=runtime)
+fresh.run("restore", **midway)
+same = [np.array_equal(fresh.run("infer", latents=data["latents"][0])["probabilities"],
+                       probabilities)]
+same += [np.array_equal(value, midway[name]) for name, value in fresh.run("save").items()]
+# A session given up midway leaves nothing behind: the same session again is the same.
+fresh.run("begin", counts=counts)
+train(fresh, range(3))
+fresh.run("restore", **start)
+fresh.run("begin", counts=counts)
+again = train(fresh, range(steps))
+same += [np.array_equal(again, losses)]
+same += [np.array_equal(value, end[name]) for name, value in fresh.run("save").items()]
+np.savez(outputs, losses=losses, same=same, **{f"end/{k}": v for k, v in end.items()})
+"""
+
+
+@pytest.mark.parametrize("replay_layer", ["conv5_5/dw", "images"])
+def test_ten_steps_in_tflite_are_ten_of_autodiff(
+    replay_layer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trunk_module, "PART_BYTES", 1)
+    monkeypatch.setattr(trunk_module, "MOST_PARTS", 3)
+    model = small_network(seed=8, input_size=48)
+    head = make_head(model, replay_layer, batch_size=10)
+    path = tmp_path / "head.tflite"
+    path.write_bytes(convert_head(head))
+    assert custom_ops(path) == []
+    steps = batches(model, replay_layer, batch_size=10, steps=10)
+    np.savez(
+        tmp_path / "inputs.npz",
+        latents=np.stack([latents for latents, _ in steps]),
+        targets=np.stack([targets for _, targets in steps]),
+        counts=np.ones(SLOTS, np.float32),
+        **rates(),
+    )
+    reference = KerasReference(model, replay_layer, head.cw.numpy())
+    before = reference.state()
+    losses = [reference.train(latents, targets, **RATES) for latents, targets in steps]
+    for runtime in installed_runtimes():
+        outputs = tmp_path / f"{runtime}.npz"
+        command = [sys.executable, "-c", DEVICE, path, runtime, tmp_path / "inputs.npz", outputs]
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        with np.load(outputs) as archive:
+            found = dict(archive)
+        assert found["same"].all()
+        np.testing.assert_allclose(found["losses"], losses, rtol=1e-3)
+        end = {name[len("end/") :]: v for name, v in found.items() if name.startswith("end/")}
+        assert_same_changes(end, reference.state(), before)
