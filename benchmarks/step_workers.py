@@ -4,6 +4,7 @@ It reads a number of steps a line and answers each with a line of JSON: millisec
 and the memory of the process so far.
 
     echo 3 | python benchmarks/step_workers.py litert BUNDLE
+    echo 3 | python benchmarks/step_workers.py torch-renorm-nhwc BUNDLE
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
 from lrtflite.quiet import quiet_stderr
 from lrtflite.runtime import RUNTIMES, Model
-
-TORCH = {"torch-renorm": "renorm", "torch-batchnorm": "batchnorm"}
 
 
 @dataclass(frozen=True)
@@ -77,7 +76,7 @@ def main() -> None:
 
         manifest = bundle.manifest
         step = training_step(
-            TORCH[contestant],
+            *contestant.split("-")[1:],
             batch=manifest.batch_size,
             classes=manifest.slots,
             training=manifest.training,

@@ -16,15 +16,15 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from worlds import Latents, World, extract, learn_stream
 
-from lrtflite import Bundle, Learner, LrtfliteError, Training
+from lrtflite import Bundle, LrtfliteError, Training
 from lrtflite.bundle import demo_bundle
-from lrtflite.data import StreamOptions, nic_stream, open_source
 from lrtflite.memory import ReplayMemory
 from lrtflite.metrics import accuracy
 from lrtflite.minibatch import Composition, minibatches
@@ -33,17 +33,6 @@ from lrtflite_firmware_sim.machine import this_machine
 
 LONG = 40  # epochs of cumulative, and of naive in each session
 TARGETS = "cumulative at least 0.85, naive below 0.30, replay within 0.05 of cumulative"
-
-Latents = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class World:
-    """One seed's stream as latents: what each session brings, and the test set."""
-
-    sessions: list[tuple[Latents, list[int]]]
-    test: Latents
-    test_labels: list[int]
 
 
 def main() -> None:
@@ -81,7 +70,7 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
     }
     rows = []
     for seed in arguments.seeds:
-        world = extract(bundle, seed=seed, visits=arguments.visits, runtime=runtime)
+        world = extract(bundle, "synthetic", seed=seed, visits=arguments.visits, runtime=runtime)
         print(f"seed {seed}: latents ready", file=sys.stderr)
         rows.append([accuracy(learn(world), world.test_labels) for learn in strategies.values()])
     lines = [" ".join([f"{'seed':>6}", *(f"{name:>10}" for name in strategies)])]
@@ -96,31 +85,6 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
         f"{describe_runtime(Model(bundle.head, runtime=runtime).runtime)}, on {this_machine()}",
     ]
     return "\n".join(lines)
-
-
-def extract(bundle: Bundle, *, seed: int, visits: int, runtime: str) -> World:
-    source = open_source("synthetic", size=bundle.manifest.input_size, seed=seed)
-    stream = nic_stream(source, StreamOptions(visits=visits, seed=seed))
-    with Learner.open(bundle, runtime=runtime) as learner:
-        test = source.test_clips()
-        return World(
-            sessions=[
-                (learner.extract(np.stack(list(batch.frames()))), list(batch.labels))
-                for batch in stream
-            ],
-            test=np.concatenate([learner.extract(np.stack(list(clip.read()))) for clip in test]),
-            test_labels=[clip.label for clip in test for _ in range(clip.length)],
-        )
-
-
-def learn_stream(
-    bundle: Bundle, world: World, training: Training, memory: int, *, runtime: str
-) -> NDArray[np.intp]:
-    """(n,) the slot that each test frame is given after the last session."""
-    with Learner.open(bundle, runtime=runtime, replay_size=memory) as learner:
-        for latents, labels in world.sessions:
-            learner.learn_latents(latents, labels, training=training)
-        return np.asarray(learner.probabilities(world.test).argmax(axis=1))
 
 
 def learn_at_once(

@@ -24,7 +24,7 @@ from lrtflite_converters.head import Head
 FRAMES = 6
 STEPS = 3
 # Great enough that the change of a weight stands out from the rounding of the weight itself.
-RATES = Training(lr=0.01, trunk_lr=0.01, moment_rate=0.01).rates()
+RATES = Training(lr=0.01, trunk_lr=0.001, moment_rate=0.01).rates()
 ADAPT_RATE = np.array(0.1, np.float32)
 # An untrained network fades from layer to layer; nothing could be learned from its latents.
 FAINTEST = 1e-6

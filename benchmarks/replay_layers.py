@@ -1,0 +1,143 @@
+"""Accuracy of replay layers side by side: the same stream, learned above each of them.
+
+- photographs: fifty classes of Caltech photographs, ImageNet weights (`../shared`), memory 1000;
+- synthetic: the drawn videos with the demo backbone, which was trained on other drawn objects;
+- shifted: the drawn videos with the ImageNet weights, which have never seen a drawing.
+
+The stream is `lrtflite simulate`'s: 10 classes first, then one a session, two visits per class.
+Rates are the bundle's own, those that `convert` gives each layer; chosen with `--try` on a
+validation split: a quarter of the training photographs, or worlds of other seeds.
+
+    python benchmarks/replay_layers.py photographs --layers pool6 conv5_6/dw conv5_4/dw
+    python benchmarks/replay_layers.py shifted --seeds 1000 --try 0.01,0.001,4 --try 0.01,0.003,4
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from worlds import World, extract, learn_stream
+
+from lrtflite import Bundle, LrtfliteError, Training
+from lrtflite.metrics import accuracy
+from lrtflite.runtime import describe_runtime, pick_runtime
+from lrtflite_firmware_sim.machine import this_machine
+
+ROOT = Path(__file__).resolve().parents[1]
+SHARED = Path(os.environ.get("LRTFLITE_SHARED", ROOT.parent / "shared"))
+IMAGENET = str(SHARED / "weights/mobilenet_v1_1.0_imagenet_notop.npz")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A stream and a backbone."""
+
+    dataset: str
+    weights: str
+    memory: int
+    seeds: tuple[int, ...]
+
+
+CASES = {
+    "photographs": Case(f"folder:{SHARED / 'data/caltech50_128'}", IMAGENET, 1000, (0, 1, 2)),
+    "synthetic": Case("synthetic", "demo", 1500, (2000, 2001, 2002)),
+    "shifted": Case("synthetic", IMAGENET, 1500, (2000, 2001, 2002)),
+}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("case", choices=CASES)
+    parser.add_argument("--layers", nargs="+", default=["pool6", "conv5_6/dw", "conv5_4/dw"])
+    parser.add_argument("--seeds", type=int, nargs="+")
+    parser.add_argument("--validation", action="store_true", help="judge a quarter of the training")
+    parser.add_argument(
+        "--try",
+        dest="tried",
+        type=rates,
+        action="append",
+        help="lr,trunk_lr,epochs in place of the bundle's; may be repeated",
+    )
+    parser.add_argument("--runtime", default="auto")
+    arguments = parser.parse_args()
+    try:
+        print(run(CASES[arguments.case], arguments))
+    except LrtfliteError as error:
+        sys.exit(f"Error: {error}")
+
+
+def rates(text: str) -> Callable[[Training], Training]:
+    lr, trunk_lr, epochs = text.split(",")
+    return lambda usual: usual.with_options(
+        lr=float(lr), trunk_lr=float(trunk_lr), epochs=int(epochs)
+    )
+
+
+def run(case: Case, arguments: argparse.Namespace) -> str:
+    seeds = arguments.seeds or case.seeds
+    lines = [
+        f"{'layer':12} {'lr':>6} {'trunk lr':>8} {'epochs':>6}  "
+        + " ".join(f"{seed:>6}" for seed in seeds)
+        + "    mean"
+    ]
+    for layer in arguments.layers:
+        bundle = convert(case, layer)
+        usual = bundle.manifest.training
+        for training in [change(usual) for change in arguments.tried or [lambda usual: usual]]:
+            found = [judge(bundle, case, training, arguments, seed) for seed in seeds]
+            trunk_lr = f"{training.trunk_lr:g}" if bundle.manifest.trains_trunk else ""
+            lines.append(
+                f"{layer:12} {training.lr:6g} {trunk_lr:>8} {training.epochs:6}  "
+                + " ".join(f"{value:6.3f}" for value in found)
+                + f"  {np.mean(found):6.3f}"
+            )
+            print(lines[-1], file=sys.stderr, flush=True)
+    lines += [
+        f"{arguments.case}: accuracy over the test set after the last session, by seed; "
+        f"memory {case.memory}; backbone: {bundle.manifest.backbone}",
+        f"{describe_runtime(pick_runtime(arguments.runtime))}, on {this_machine()}",
+    ]
+    return "\n".join(lines)
+
+
+def judge(
+    bundle: Bundle, case: Case, training: Training, arguments: argparse.Namespace, seed: int
+) -> float:
+    started = time.perf_counter()
+    runtime: str = arguments.runtime
+    world: World = extract(bundle, case.dataset, seed=seed, visits=2, runtime=runtime)
+    if arguments.validation:
+        world = world.validation()
+    answers = learn_stream(bundle, world, training, case.memory, runtime=runtime, seed=seed)
+    found = accuracy(answers, world.test_labels)
+    took = time.perf_counter() - started
+    layer = bundle.manifest.replay_layer
+    print(f"{layer} seed {seed}: {found:.3f}, {took:.0f} s", file=sys.stderr, flush=True)
+    return found
+
+
+def convert(case: Case, layer: str) -> Bundle:
+    """Once, in a process of its own: TensorFlow and a TFLite runtime do not live in one."""
+    name = "demo" if case.weights == "demo" else "imagenet"
+    out = ROOT / "build" / "layers" / f"{name}-{layer.replace('/', '-')}"
+    if not (out / "manifest.json").exists():
+        words = ["convert", "--replay-layer", layer, "--weights", case.weights]
+        words += ["--classes", "50", "--out", str(out)]
+        command = [sys.executable, "-m", "lrtflite_cli.main", *words]
+        if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
+            raise LrtfliteError("The conversion failed; see above")
+    return Bundle.open(out)
+
+
+if __name__ == "__main__":
+    main()
