@@ -26,7 +26,7 @@ UNITS = (
     ("pointwise", 1024, 1024, 1),
 )
 LATENT = (512, 8, 8)
-R_MAX, D_MAX, EPSILON = 1.25, 0.5, 1e-5
+R_MAX, D_MAX, EPSILON = 3.0, 5.0, 1e-5
 
 
 class BatchRenorm(nn.Module):

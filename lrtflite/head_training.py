@@ -28,13 +28,13 @@ class Outcome:
     training: Training
 
 
-def trunk_at_rest(training: Training, memory: ReplayMemory) -> Training:
-    """`training` with the trunk and all moments still, where nothing is stored to replay.
+def trunk_at_rest(training: Training, labels: NDArray[np.int32], memory: ReplayMemory) -> Training:
+    """`training` with the trunk and all moments still, where one class is all there is to see.
 
-    New patterns alone, often of a single class, would bend the trunk towards that class: its loss
-    falls fastest where every picture looks like it, and nothing else speaks up.
+    Its loss falls fastest where every picture looks like it, and nothing else speaks up.
     """
-    return training if len(memory) else replace(training, trunk_lr=0.0, moment_rate=0.0)
+    alone = len(np.unique(np.concatenate([labels, memory.labels]))) == 1
+    return replace(training, trunk_lr=0.0, moment_rate=0.0) if alone else training
 
 
 def train_head(
@@ -50,7 +50,7 @@ def train_head(
 ) -> Outcome:
     """Run one session on `head`; the memory is replayed and not changed.
 
-    Where the memory is empty only the CWR layer learns, see `trunk_at_rest`.
+    Of one class alone only the CWR layer learns, see `trunk_at_rest`.
 
     CWR* weighs a class by how many patterns of it the session has, each counted once: those of the
     batch and those in the memory.
@@ -62,7 +62,7 @@ def train_head(
     )
     per_epoch = composition.steps_per_epoch(len(labels))
     steps = per_epoch * training.epochs
-    training = trunk_at_rest(training, memory)
+    training = trunk_at_rest(training, labels, memory)
     rates = training.inputs(head.signatures["train"].inputs)
     with session.clock("begin"):
         head.run("begin", counts=counts)

@@ -35,6 +35,8 @@ Labels = Union[Label, Sequence[Label]]
 CLASS_TENSORS = ("cw", "past")
 # Read from a state into the memory itself: at some replay layers it is hundreds of megabytes.
 MEMORY_LATENTS = "memory/latents"
+# Of latents in one call of `infer`.
+AT_ONCE_BYTES = 1 << 20
 
 
 class Learner:
@@ -154,7 +156,15 @@ class Learner:
 
     def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
         """(n, slots) float32, from the consolidated weights; 0 for slots never learned."""
-        return self._serving.run("infer", latents=self._check_latents(latents))["probabilities"]
+        checked = self._check_latents(latents)
+        # A few at a time: the trunk's arrays are many times as large as the latents.
+        few = max(1, AT_ONCE_BYTES // self.bundle.manifest.latent_bytes)
+        return np.concatenate(
+            [
+                self._serving.run("infer", latents=checked[start : start + few])["probabilities"]
+                for start in range(0, len(checked), few)
+            ]
+        )
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
         """The `top` labels for each frame, the likeliest first; fewer while few are learned."""

@@ -94,6 +94,7 @@ class Manifest:
     ops: dict[str, list[str]] = field(default_factory=dict)
     tools: dict[str, str] = field(default_factory=dict)
     latent_dtype: str = "float32"
+    train_depthwise: bool = True
     adapt_moments: bool = False
     format: int = FORMAT
 
@@ -108,8 +109,8 @@ class Manifest:
 
     @property
     def trains_trunk(self) -> bool:
-        """Whether more than the last layer trains: above conv6/sep there is only the pooling."""
-        return self.replay_layer not in ("pool6", "conv6/sep")
+        """Whether more than the last layer trains."""
+        return trains_trunk(self.replay_layer)
 
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=2, sort_keys=True) + "\n"
@@ -138,6 +139,11 @@ class Manifest:
             raise BundleError(f"Damaged field in {where}: {error}") from error
 
 
+def trains_trunk(replay_layer: str) -> bool:
+    """Whether there are units above the layer: above conv6/sep there is only the pooling."""
+    return replay_layer not in ("pool6", "conv6/sep")
+
+
 def _values(found: dict[str, Any]) -> dict[str, Any]:
     for name in ("input_size", "batch_size", "new_per_batch", "replay_size"):
         if not isinstance(found[name], int) or found[name] < 0:
@@ -147,8 +153,9 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{name} is {found[name]!r}")
     if found["latent_dtype"] not in LATENT_DTYPES:
         raise ValueError(f"latent_dtype is {found['latent_dtype']!r}")
-    if not isinstance(found["adapt_moments"], bool):
-        raise ValueError(f"adapt_moments is {found['adapt_moments']!r}")
+    for name in ("adapt_moments", "train_depthwise"):
+        if not isinstance(found[name], bool):
+            raise ValueError(f"{name} is {found[name]!r}")
     odd = {f.name for f in fields(Training)}.symmetric_difference(found["training"])
     if odd:
         raise ValueError(f"training has or lacks {', '.join(sorted(odd))}")

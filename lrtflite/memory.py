@@ -90,7 +90,13 @@ class ReplayMemory:
             raise InputError(f"Expected a policy of {', '.join(POLICIES)}, got {policy!r}")
         self.capacity = capacity
         self.policy = policy
-        self._latents: NDArray[Any] = np.empty((capacity, *latent_shape), dtype)
+        try:
+            self._latents: NDArray[Any] = np.empty((capacity, *latent_shape), dtype)
+        except MemoryError as error:
+            raise InputError(
+                f"Expected RAM for {capacity} latents, got too little: {error}; "
+                "give a smaller replay_size"
+            ) from error
         self._labels = np.empty(capacity, np.int32)
         self._size = 0
         # Size, slots, latents and labels from before a change that is not settled yet.

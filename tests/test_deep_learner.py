@@ -58,9 +58,11 @@ def mean_of(model: Any) -> float:
     return float(fake(model).state["mean"])
 
 
-def test_nothing_to_replay_moves_the_last_layer_alone(open_deep: Open) -> None:
+def test_one_class_and_nothing_to_replay_moves_the_last_layer_alone(open_deep: Open) -> None:
     learner = open_deep()
-    report = learner.learn(frames(10, 20, 30), "a")
+    learner.learn(frames(10, 20, 30), "a")
+    fake(learner._training).calls.clear()
+    report = learner.learn(frames(10, 20, 30), "a")  # nothing but the same class in memory
     steps = fake(learner._training).inputs_of("train")
     assert len(steps) == report.steps == 2
     for inputs in steps:
@@ -70,6 +72,13 @@ def test_nothing_to_replay_moves_the_last_layer_alone(open_deep: Open) -> None:
     assert saved["cw"].any()
     assert not fake(learner._adapting).inputs_of("adapt")
     assert "adapt" not in report.timings
+
+
+def test_several_classes_train_the_trunk_without_a_memory(open_deep: Open) -> None:
+    learner = open_deep()
+    learner.learn(frames(10, 20), ["a", "b"])
+    for inputs in fake(learner._training).inputs_of("train"):
+        assert (inputs["trunk_lr"], inputs["moment_rate"]) == (0.25, 0.125)
 
 
 def test_with_something_to_replay_the_trunk_trains_too(open_deep: Open) -> None:
@@ -109,8 +118,8 @@ def test_moments_follow_the_frames_in_full_groups(open_deep: Open) -> None:
 
 def test_a_single_frame_fills_its_group(open_deep: Open) -> None:
     learner = open_deep()
-    for value in (7, 8):
-        learner.learn(frames(value), "a")
+    for value, label in ((7, "a"), (8, "b")):
+        learner.learn(frames(value), label)
     [group] = fake(learner._adapting).inputs_of("adapt")
     np.testing.assert_array_equal(group["frames"], frames(8, 8, 8))
 

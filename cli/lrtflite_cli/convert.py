@@ -44,19 +44,19 @@ import click
     "--epochs",
     type=click.IntRange(min=1),
     help="Per session.",
-    show_default="as measured for the replay layer",
+    show_default="12",
 )
 @click.option(
     "--lr",
     type=click.FloatRange(min=0),
     help="Learning rate of the last layer.",
-    show_default="as measured for the replay layer",
+    show_default="0.01",
 )
 @click.option(
     "--trunk-lr",
     type=click.FloatRange(min=0),
     help="Learning rate of the layers between the replay layer and the last one.",
-    show_default="as measured for the replay layer",
+    show_default="0.0003",
 )
 @click.option(
     "--train-depthwise/--freeze-depthwise",

@@ -60,7 +60,8 @@ def _trunk_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
     """What a frozen network under the last layer has not."""
     training, layer = manifest.training, manifest.replay_layer
     if manifest.trains_trunk:
-        yield "trunk", f"all above {layer} trains, lr {training.trunk_lr:g}"
+        which = "all" if manifest.train_depthwise else "all but depthwise kernels"
+        yield "trunk", f"{which} above {layer} trains, lr {training.trunk_lr:g}"
     if manifest.trains_trunk or manifest.adapt_moments:
         below = f"below {layer} they {'adapt too' if manifest.adapt_moments else 'are frozen'}"
         yield "moments", f"rate {training.moment_rate:g}; {below}"

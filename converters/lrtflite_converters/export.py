@@ -21,12 +21,12 @@ from numpy.typing import NDArray
 from lrtflite.bundle import FEATURES, FILES, GOLDEN, HEAD, MANIFEST, digest
 from lrtflite.errors import BundleError, ConversionError, ModelError
 from lrtflite.layer_names import check_replay_layer
-from lrtflite.manifest import Manifest, Training
+from lrtflite.manifest import Manifest, Training, trains_trunk
 from lrtflite.runtime import describe_runtime, installed_runtimes
 from lrtflite_converters.features import AdaptingFeatures, Features, convert_features
-from lrtflite_converters.golden import golden_vectors
+from lrtflite_converters.golden import check_parts, golden_vectors
 from lrtflite_converters.head import Head, convert_head
-from lrtflite_converters.split import below, units_above, units_below
+from lrtflite_converters.split import below, find_layer, units_above, units_below
 from lrtflite_converters.tflite import op_names
 from lrtflite_converters.trunk import Trunk
 from lrtflite_converters.usual import usual_minibatch, usual_training
@@ -65,7 +65,7 @@ class ExportOptions:
             raise ModelError(
                 f"Expected 1 to {batch} new patterns in a mini-batch of {batch}, got {new}"
             )
-        if self.replay_layer != "pool6" and batch < SMALLEST_RENORM_BATCH:
+        if trains_trunk(self.replay_layer) and batch < SMALLEST_RENORM_BATCH:
             raise ModelError(
                 f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below pool6, where "
                 f"Batch Renorm takes moments of it, got {batch}; the paper uses 128"
@@ -78,7 +78,16 @@ class ExportOptions:
         if self.adapt_moments and new < SMALLEST_RENORM_BATCH:
             raise ModelError(
                 f"Expected at least {SMALLEST_RENORM_BATCH} new patterns a mini-batch to adapt "
-                f"moments to, got {new}"
+                f"moments to, got {new}; give more with --new-per-batch"
+            )
+        idle = [
+            *(["--trunk-lr"] if self.trunk_lr is not None else []),
+            *([] if self.train_depthwise else ["--freeze-depthwise"]),
+        ]
+        if idle and not trains_trunk(self.replay_layer):
+            raise ModelError(
+                f"Expected no {idle[0]} at {self.replay_layer}, where only the last layer trains; "
+                "leave it out, or replay a lower layer"
             )
         if self.classes is not None and self.classes < 1:
             raise ModelError(f"Expected at least 1 class, got {self.classes}")
@@ -113,6 +122,7 @@ def export_bundle(
     batch_size, new_per_batch = options.minibatch
     features = _features(model, options)
     labels, head = _initial_head(model, options)
+    check_parts(model, features, head)
     contents = {
         FEATURES: convert_features(features),
         HEAD: convert_head(head),
@@ -136,6 +146,7 @@ def export_bundle(
             replay_size=options.replay_size,
             policy=options.policy,
             adapt_moments=options.adapt_moments,
+            train_depthwise=options.train_depthwise,
             backbone=backbone,
             files={name: digest(made / name) for name in contents},
             ops={name: op_names(made / name) for name in (FEATURES, HEAD)},
@@ -220,7 +231,7 @@ def _initial_head(
 ) -> tuple[tuple[str | None, ...], Head]:
     """The label of each slot, and a head that knows what the model's `fc7` has learned."""
     fc7 = next((layer for layer in model.layers if layer.name == "fc7"), None)
-    features = int(model.get_layer("pool6").output_shape[-1])
+    features = int(find_layer(model, "pool6").output_shape[-1])
     learned: Sequence[str] = fc7.labels if fc7 is not None else ()
     labels = list(options.labels or learned)
     slots = options.classes or (len(labels) + FREE_SLOTS if labels else DEFAULT_SLOTS)

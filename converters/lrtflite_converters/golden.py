@@ -13,9 +13,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import tf_keras as keras
 from numpy.typing import NDArray
 
-from lrtflite.errors import ModelError
+from lrtflite.errors import ConversionError, ModelError
+from lrtflite.host.mobilenet import scale_frames
 from lrtflite.manifest import Training
 from lrtflite.verify import sample
 from lrtflite_converters.features import AdaptingFeatures, Features
@@ -28,6 +30,21 @@ RATES = Training(lr=0.01, trunk_lr=0.001, moment_rate=0.01).rates()
 ADAPT_RATE = np.array(0.1, np.float32)
 # An untrained network fades from layer to layer; nothing could be learned from its latents.
 FAINTEST = 1e-6
+# Of rounding through 27 layers.
+OF_THE_LARGEST = 1e-3
+
+
+def check_parts(model: keras.Model, features: Features, head: Head) -> None:
+    """Refuse two parts that are not, one after the other, the network they were cut from."""
+    frames = _frames(model.input_shape[1], np.random.default_rng(0))
+    expected = keras.Model(model.input, model.get_layer("pool6").output)(scale_frames(frames))
+    found = head.trunk.infer(features.extract(frames=frames)["latents"]).numpy()
+    worst, largest = np.abs(found - expected).max(), np.abs(expected).max()
+    if not worst <= OF_THE_LARGEST * largest:  # NaN fails too
+        raise ConversionError(
+            f"Expected the features of {model.name} from its two parts, got a difference of "
+            f"{worst:.1e} where the largest is {largest:.1e}; this is a fault of the converter"
+        )
 
 
 def golden_vectors(features: Features, head: Head, *, batch_size: int) -> dict[str, NDArray[Any]]:

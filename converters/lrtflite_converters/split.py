@@ -25,7 +25,7 @@ UNIT_LAYERS = (
 
 def below(model: keras.Model, replay_layer: str) -> keras.Model:
     """The part of the network from its input to the output of the replay layer."""
-    return keras.Model(model.input, _layer(model, replay_layer).output, name="below")
+    return keras.Model(model.input, find_layer(model, replay_layer).output, name="below")
 
 
 def units_below(model: keras.Model, replay_layer: str) -> list[Unit]:
@@ -44,7 +44,7 @@ def units_above(model: keras.Model, replay_layer: str, *, train_depthwise: bool)
     return _units(layers, train_depthwise=train_depthwise)
 
 
-def _layer(model: keras.Model, name: str) -> Any:
+def find_layer(model: keras.Model, name: str) -> Any:
     try:
         return model.get_layer(name)
     except ValueError as error:
@@ -56,7 +56,7 @@ def _layer(model: keras.Model, name: str) -> Any:
 
 def _chain(model: keras.Model, first: str, last: str) -> list[Any]:
     """The layers after `first` up to `last`, each fed by the one before and by nothing else."""
-    start, end = (model.layers.index(_layer(model, name)) for name in (first, last))
+    start, end = (model.layers.index(find_layer(model, name)) for name in (first, last))
     layers = model.layers[start : end + 1]
     for one, other in zip(layers, layers[1:]):
         if other.input is not one.output:
@@ -69,11 +69,11 @@ def _chain(model: keras.Model, first: str, last: str) -> list[Any]:
 
 def _units(layers: Sequence[Any], *, train_depthwise: bool) -> list[Unit]:
     for layer in layers:
-        if not isinstance(layer, UNIT_LAYERS):
+        if type(layer) not in UNIT_LAYERS:  # a subclass may compute something else
             supported = ", ".join(kind.__name__ for kind in UNIT_LAYERS)
             raise ModelError(
                 f"Expected layers that train with built-in ops ({supported}), "
-                f"got {_describe(layer)}; replay a layer above it"
+                f"got {_describe(layer)}; replay a layer above it, without --adapt-moments"
             )
     found = []
     remaining = list(layers)
@@ -89,7 +89,10 @@ def _units(layers: Sequence[Any], *, train_depthwise: bool) -> list[Unit]:
         ]
         if len(unit) < 3 or not all(map(isinstance, unit, kinds)):
             names = ", ".join(_describe(layer) for layer in unit)
-            raise ModelError(f"Expected a convolution, BatchRenorm and ReLU in turn, got {names}")
+            raise ModelError(
+                f"Expected a convolution, BatchRenorm and ReLU in turn, got {names}; "
+                "build the network of such units, as `lrtflite train` does"
+            )
         found.append(_unit(*unit, padding=padding, train_depthwise=train_depthwise))
     return found
 
@@ -114,7 +117,7 @@ def _unit(
     if not plain:
         raise ModelError(
             "Expected a square convolution without bias, dilation, groups or activation, "
-            f"got {_describe(convolution)}"
+            f"got {_describe(convolution)}; build the network without them"
         )
     edges: Edges = padding
     if padding is None and convolution.padding == "valid" and height > 1:
@@ -127,7 +130,7 @@ def _unit(
         "mean": norm.moving_mean.numpy(),
         "variance": norm.moving_variance.numpy(),
     }
-    if not depthwise and height == 1 and stride == 1:
+    if not depthwise and height == 1 and stride == 1 and padding is None:
         kind, values["kernel"] = "pointwise", values["kernel"][0, 0]
     before = convolution.input_shape
     if padding is not None:

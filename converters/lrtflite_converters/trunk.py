@@ -17,8 +17,11 @@ from lrtflite.host.mobilenet import scale_frames
 from lrtflite_converters.differentiable import Renorm, Tensor, after
 from lrtflite_converters.unit import STATE, Rates, Unit, Weights
 
-# The paper's limits of r and d after the first batch.
-R_MAX, D_MAX = 1.25, 0.5
+# Limits of r and d, those that the authors' code ends its first batch with. The paper's 1.25 and
+# 0.5 are for later, for a network whose moments know the data already: with a backbone from
+# elsewhere they let a session train on other features than inference will see
+# (docs/replay-layers.md).
+R_MAX, D_MAX = 3.0, 5.0
 # Aimed at for the largest array of a part, which should stay in the cache; and how many parts at
 # most, because each makes the graph longer.
 PART_BYTES = 2 << 20
@@ -180,7 +183,9 @@ class TrainingPass:
             start = _starts(self.sizes)[part]
             rows = np.arange(start, start + self.sizes[part], dtype=np.int32)
             late = tf.cast(after(tf.zeros([1]), trigger), tf.int32)
-            return self.trunk._first(tf.gather(self.latents, rows + late))
+            # Of a gradient that is no number the cast makes no zero.
+            places = tf.clip_by_value(rows + late, rows[0], rows[-1])
+            return self.trunk._first(tf.gather(self.latents, places))
         unit, trace = self.trunk.units[index - 1], self.traces[index - 1]
         norm = replace(
             trace.norm,

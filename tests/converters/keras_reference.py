@@ -29,7 +29,7 @@ def small_network(*, seed: int, input_size: int, activation: str = "relu6") -> k
             # Off by enough that r and d are clipped in some channels and not in others.
             layer.moving_mean.assign_add(rng.normal(0, 0.3, layer.gamma.shape))
             layer.moving_variance.assign(
-                layer.moving_variance * rng.uniform(0.5, 2.0, layer.gamma.shape)
+                layer.moving_variance * rng.uniform(0.05, 2.0, layer.gamma.shape)
             )
     return model
 
@@ -57,7 +57,7 @@ class KerasReference:
         moment_rate: float,
         frozen: tuple[str, ...] = (),
     ) -> float:
-        set_limits(self.above, RenormLimits(r_max=1.25, d_max=0.5, momentum=1 - moment_rate))
+        set_limits(self.above, RenormLimits(r_max=3.0, d_max=5.0, momentum=1 - moment_rate))
         variables = {name: v for name, v in self.trained().items() if name not in frozen}
         with tf.GradientTape() as tape:
             x = scale_frames(latents) if self.reads_frames else latents

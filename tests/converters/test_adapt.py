@@ -87,7 +87,7 @@ def adapted_by_keras(
     network: keras.Model, images: np.ndarray, *, rate: float
 ) -> dict[str, np.ndarray]:
     """The moments after frozen layers with `adapt_moments` have passed the images in training."""
-    set_limits(network, RenormLimits(r_max=1.25, d_max=0.5, momentum=1 - rate))
+    set_limits(network, RenormLimits(r_max=3.0, d_max=5.0, momentum=1 - rate))
     norms = [layer for layer in network.layers if isinstance(layer, BatchRenorm)]
     for layer in network.layers:
         layer.trainable = False

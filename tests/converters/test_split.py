@@ -53,6 +53,7 @@ def unit(x: Any, **convolution: Any) -> Any:
         (lambda x: layers.BatchNormalization(name="odd")(x), r"odd \(BatchNormalization\)"),
         (lambda x: layers.Dropout(0.5, name="odd")(x), r"odd \(Dropout\)"),
         (lambda x: layers.Add()([x, unit(x)]), "chain of layers from below to pool6"),
+        (lambda x: layers.Conv2DTranspose(4, 1, name="odd")(x), r"odd \(Conv2DTranspose\)"),
         (lambda x: unit(x, use_bias=True), r"without bias.*got odd \(Conv2D\)"),
         (lambda x: unit(x, kernel_size=3, dilation_rate=2), r"dilation.*got odd"),
         (lambda x: unit(x, groups=2), r"groups.*got odd"),
@@ -98,8 +99,10 @@ def test_names_that_are_no_replay_layer(name: str, message: str) -> None:
         ({"batch_size": 1}, "at least 2 below pool6"),
         ({"adapt_moments": True, "new_per_batch": 1}, "at least 2 new patterns"),
         ({"adapt_moments": True, "replay_layer": "images"}, "leave --adapt-moments out"),
+        ({"trunk_lr": 0.1, "replay_layer": "pool6"}, "no --trunk-lr at pool6"),
+        ({"train_depthwise": False, "replay_layer": "conv6/sep"}, "no --freeze-depthwise"),
     ],
 )
-def test_batches_too_small_for_batch_renorm(options: dict[str, Any], message: str) -> None:
+def test_options_that_cannot_work(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
         ExportOptions(**{"replay_layer": "conv5_4/dw", **options})
