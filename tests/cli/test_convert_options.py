@@ -56,7 +56,7 @@ def test_help_names_the_defaults() -> None:
         "from images to pool6",
         "120 at pool6, 128 below it",
         "20 at pool6, 21 below it",
-        "as measured for the replay layer",
+        "default: (0.0003)",
         "--train-depthwise / --freeze-depthwise",
     ):
         assert said in text
