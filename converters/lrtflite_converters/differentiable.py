@@ -74,7 +74,11 @@ def depthwise(
     window = _Window.of(x, kernel, stride, edges)
 
     def pull(dy: Tensor) -> Gradients:
-        dx = _depthwise(window.spread(dy), _flip(kernel), 1, "VALID")
+        flipped = _flip(kernel)
+        if stride == 1 and edges is None and kernel.shape[0] % 2:
+            dx = _depthwise(dy, flipped, 1, "SAME")  # the same, without a padded copy
+        else:
+            dx = _depthwise(window.spread(dy), flipped, 1, "VALID")
         taps = [_column_sums(tap * dy) for tap in window.taps(x)]
         return dx, tf.reshape(tf.stack(taps), kernel.shape)
 
@@ -195,11 +199,16 @@ class Activation:
 
 def _positive(y: Tensor) -> Tensor:
     """1 where y > 0 and 0 where y = 0; y is not negative. Comparisons are slow and give bools."""
-    return tf.minimum(y * _STEEP, 1.0)
+    return _clipped(y * _STEEP)
+
+
+def _clipped(y: Tensor) -> Tensor:
+    """To -1..1, which becomes part of the product before it."""
+    return tf.clip_by_value(y, -1.0, 1.0)
 
 
 relu = Activation(tf.nn.relu, _positive)
-relu6 = Activation(tf.nn.relu6, lambda y: _positive(y * (6.0 - y)))
+relu6 = Activation(tf.nn.relu6, lambda y: _clipped((y * _STEEP) * (6.0 - y)))
 
 
 def after(vector: Tensor, trigger: Tensor) -> Tensor:
