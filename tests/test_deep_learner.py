@@ -195,7 +195,7 @@ def test_a_cancelled_session_leaves_trunk_and_moments(
 ) -> None:
     learner = open_deep(tmp_path / "state" if stored else None)
     for value in (10, 20):
-        learner.learn(frames(value), "a")
+        learner.learn(frames(value), f"{value}")
     before, cancel = fingerprint(learner), threading.Event()
     mean = mean_of(learner._features)
     assert mean > 0
@@ -317,5 +317,5 @@ def test_a_trunk_that_bursts_in_the_last_step_is_refused(open_deep: Open) -> Non
     # float32 ends at 3.4e38: two steps of this are finite no more, and no loss has seen it.
     burst = replace(TRAINING, trunk_lr=3e38)
     with pytest.raises(InputError, match=r"infinity in scale.*at lr 0.5 and trunk_lr 3e\+38"):
-        learner.learn(frames(10), "a", training=burst)
+        learner.learn(frames(10), "b", training=burst)
     assert fingerprint(learner) == before
