@@ -115,8 +115,8 @@ def test_options_are_checked() -> None:
     with pytest.raises(ModelError, match=r"conv5_4/dw.*pool6, got 'pool7'"):
         ExportOptions(replay_layer="pool7")
     for layer in REPLAY_LAYERS[:-1]:
-        with pytest.raises(ModelError, match="this version can train above pool6"):
-            ExportOptions(replay_layer=layer)
+        assert ExportOptions(replay_layer=layer).minibatch == (128, 21)
+    assert ExportOptions(replay_layer="pool6").minibatch == (120, 20)
     with pytest.raises(ModelError, match="1 to 10 new patterns"):
         ExportOptions(batch_size=10, new_per_batch=11)
     with pytest.raises(ModelError, match="distinct"):
