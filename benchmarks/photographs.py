@@ -10,21 +10,18 @@ all else is `lrtflite simulate`'s default. A linear probe on everything at once 
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
+from bundles import IMAGENET, PHOTOGRAPHS, lrtflite
 
 from lrtflite.errors import DataError, LrtfliteError
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 from lrtflite_firmware_sim.watcher import watch
 
-WEIGHTS = "weights/mobilenet_v1_1.0_imagenet_notop.npz"
-PHOTOGRAPHS = "data/caltech50_128"
 TARGET = 0.92
 
 
@@ -41,21 +38,17 @@ def main() -> None:
 
 
 def run(seeds: list[int], bundle: Path | None) -> list[Simulation]:
-    root = Path(__file__).resolve().parents[1]
-    shared = Path(os.environ.get("LRTFLITE_SHARED", root.parent / "shared"))
-    for needed in (shared / WEIGHTS, shared / PHOTOGRAPHS):
+    for needed in (IMAGENET, PHOTOGRAPHS):
         if not needed.exists():
             raise DataError(f"Expected {needed}, got nothing there; set LRTFLITE_SHARED")
     with ExitStack() as stack:
         if bundle is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            bundle = convert(shared / WEIGHTS, folder / "bundle")
+            bundle = convert(IMAGENET, folder / "bundle")
         return [
             simulate(
                 bundle,
-                SimulateOptions(
-                    dataset=f"folder:{shared / PHOTOGRAPHS}", replay_size=1000, seed=seed
-                ),
+                SimulateOptions(dataset=f"folder:{PHOTOGRAPHS}", replay_size=1000, seed=seed),
                 watcher=watch(),
             )
             for seed in seeds
@@ -63,13 +56,9 @@ def run(seeds: list[int], bundle: Path | None) -> list[Simulation]:
 
 
 def convert(weights: Path, out: Path) -> Path:
-    """In a process of its own: TensorFlow and a TFLite runtime do not live in one."""
     words = ["convert", "--replay-layer", "pool6", "--weights", str(weights)]
     words += ["--classes", "50", "--out", str(out)]
-    command = [sys.executable, "-m", "lrtflite_cli.main", *words]
-    done = subprocess.run(command, stdout=sys.stderr, check=False)
-    if done.returncode:
-        raise LrtfliteError("The conversion failed; see above")
+    lrtflite(words)
     return out
 
 

@@ -15,25 +15,19 @@ validation split: a quarter of the training photographs, or worlds of other seed
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
+from bundles import BUILD, IMAGENET, PHOTOGRAPHS, lrtflite
 from worlds import World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
 from lrtflite.metrics import accuracy
 from lrtflite.runtime import describe_runtime, pick_runtime
 from lrtflite_firmware_sim.machine import this_machine
-
-ROOT = Path(__file__).resolve().parents[1]
-SHARED = Path(os.environ.get("LRTFLITE_SHARED", ROOT.parent / "shared"))
-IMAGENET = str(SHARED / "weights/mobilenet_v1_1.0_imagenet_notop.npz")
 
 
 @dataclass(frozen=True)
@@ -47,9 +41,9 @@ class Case:
 
 
 CASES = {
-    "photographs": Case(f"folder:{SHARED / 'data/caltech50_128'}", IMAGENET, 1000, (0, 1, 2)),
+    "photographs": Case(f"folder:{PHOTOGRAPHS}", str(IMAGENET), 1000, (0, 1, 2)),
     "synthetic": Case("synthetic", "demo", 1500, (2000, 2001, 2002)),
-    "shifted": Case("synthetic", IMAGENET, 1500, (2000, 2001, 2002)),
+    "shifted": Case("synthetic", str(IMAGENET), 1500, (2000, 2001, 2002)),
 }
 
 
@@ -127,15 +121,13 @@ def judge(
 
 
 def convert(case: Case, layer: str) -> Bundle:
-    """Once, in a process of its own: TensorFlow and a TFLite runtime do not live in one."""
+    """The bundle of a layer, converted once."""
     name = "demo" if case.weights == "demo" else "imagenet"
-    out = ROOT / "build" / "layers" / f"{name}-{layer.replace('/', '-')}"
+    out = BUILD / "layers" / f"{name}-{layer.replace('/', '-')}"
     if not (out / "manifest.json").exists():
         words = ["convert", "--replay-layer", layer, "--weights", case.weights]
         words += ["--classes", "50", "--out", str(out)]
-        command = [sys.executable, "-m", "lrtflite_cli.main", *words]
-        if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
-            raise LrtfliteError("The conversion failed; see above")
+        lrtflite(words)
     return Bundle.open(out)
 
 

@@ -16,7 +16,6 @@ import importlib.util
 import json
 import os
 import platform
-import subprocess
 import sys
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from bundles import BUILD, IMAGENET, ROOT, lrtflite
 from step_workers import Worker
 
 from lrtflite.bundle import HEAD, MANIFEST, Bundle
@@ -32,8 +32,6 @@ from lrtflite.layer_names import REPLAY_LAYERS
 from lrtflite.runtime import describe_runtime, installed_runtimes, pick_runtime
 from lrtflite_firmware_sim.machine import this_machine
 
-ROOT = Path(__file__).resolve().parents[1]
-WEIGHTS = "weights/mobilenet_v1_1.0_imagenet_notop.npz"
 LAYER, BATCH, NEW = "conv5_4/dw", 128, 21
 BATCHES = (32, 64, 128, 256)
 # Those of the paper's table of computation and accuracy.
@@ -69,8 +67,7 @@ def main() -> None:
 
 
 def parse() -> argparse.Namespace:
-    shared = Path(os.environ.get("LRTFLITE_SHARED") or ROOT.parent / "shared")
-    weights = str(shared / WEIGHTS) if (shared / WEIGHTS).exists() else "imagenet"
+    weights = str(IMAGENET) if IMAGENET.exists() else "imagenet"
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--steps", type=int, default=3, help="of each contestant in a round")
@@ -202,7 +199,7 @@ def measure(contestants: Sequence[tuple[str, Path]], *, rounds: int, steps: int)
 def converted(weights: str, layer: str, batch: int) -> Path:
     """The bundle for a layer and a batch size, converted if it is not there yet."""
     name = layer.replace("/", "-") + (f"-{batch}" if batch != BATCH else "")
-    out = ROOT / "build" / "steps" / name
+    out = BUILD / "steps" / name
     if (out / MANIFEST).exists():
         sources = (ROOT / "converters").rglob("*.py")
         if max(path.stat().st_mtime for path in sources) > (out / HEAD).stat().st_mtime:
@@ -220,15 +217,6 @@ def papers_computation() -> dict[str, float]:
     """Layer -> percent of native rehearsal, as the paper counts."""
     found = json.loads(lrtflite(["layers", "--json"]))
     return {layer["name"]: layer["computation"] for layer in found["layers"]}
-
-
-def lrtflite(words: Sequence[str]) -> str:
-    """In a process of its own: TensorFlow and a TFLite runtime do not live in one."""
-    command = [sys.executable, "-m", "lrtflite_cli.main", *words]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode:
-        raise LrtfliteError(f"`lrtflite {' '.join(words)}` failed; see above")
-    return done.stdout
 
 
 def table(rows: list[list[str]]) -> list[str]:

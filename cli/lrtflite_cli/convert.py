@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from lrtflite_cli.training_options import training_options
+
 
 @click.command()
 @click.option(
@@ -40,24 +42,7 @@ import click
     help="New patterns in it.",
     show_default="20 at pool6, 21 below it",
 )
-@click.option(
-    "--epochs",
-    type=click.IntRange(min=1),
-    help="Per session.",
-    show_default="12",
-)
-@click.option(
-    "--lr",
-    type=click.FloatRange(min=0),
-    help="Learning rate of the last layer.",
-    show_default="0.01",
-)
-@click.option(
-    "--trunk-lr",
-    type=click.FloatRange(min=0),
-    help="Learning rate of the layers between the replay layer and the last one.",
-    show_default="0.0003",
-)
+@training_options(epochs="12", lr="0.01", trunk_lr="0.0003")
 @click.option(
     "--train-depthwise/--freeze-depthwise",
     default=True,

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lrtflite.errors import LrtfliteError
+from lrtflite_cli.training_options import training_options
 
 
 @click.command()
@@ -35,21 +36,7 @@ from lrtflite.errors import LrtfliteError
     help="Which latents are kept.",
     show_default="bundle's; app: balanced",
 )
-@click.option(
-    "--epochs", type=click.IntRange(min=1), help="Per session.", show_default="bundle's; app: 8"
-)
-@click.option(
-    "--lr",
-    type=click.FloatRange(min=0),
-    help="Learning rate of the last layer.",
-    show_default="bundle's",
-)
-@click.option(
-    "--trunk-lr",
-    type=click.FloatRange(min=0),
-    help="Learning rate of the layers between the replay layer and the last one.",
-    show_default="bundle's",
-)
+@training_options(epochs="bundle's; app: 8", lr="bundle's", trunk_lr="bundle's")
 @click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
 @click.option(
     "--runtime",

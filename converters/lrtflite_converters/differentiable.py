@@ -61,10 +61,8 @@ def convolution(
         taps = [matmul(tf.transpose(_rows(tap)), rows) for tap in window.taps(x)]
         return dx, tf.reshape(tf.stack(taps), kernel.shape)
 
-    if edges is not None:
-        x_wide = tf.pad(x, [[0, 0], *edges, [0, 0]])
-        return tf.nn.conv2d(x_wide, kernel, stride, "VALID"), pull
-    return tf.nn.conv2d(x, kernel, stride, "SAME"), pull
+    wide, padding = _padded(x, edges)
+    return tf.nn.conv2d(wide, kernel, stride, padding), pull
 
 
 def depthwise(
@@ -82,9 +80,8 @@ def depthwise(
         taps = [_column_sums(tap * dy) for tap in window.taps(x)]
         return dx, tf.reshape(tf.stack(taps), kernel.shape)
 
-    if edges is not None:
-        return _depthwise(tf.pad(x, [[0, 0], *edges, [0, 0]]), kernel, stride, "VALID"), pull
-    return _depthwise(x, kernel, stride, "SAME"), pull
+    wide, padding = _padded(x, edges)
+    return _depthwise(wide, kernel, stride, padding), pull
 
 
 @dataclass(frozen=True)
@@ -158,27 +155,6 @@ class Renorm:
         c = -self.scale * sum_dy / self.count - b * self.mean
         dxs = [self.scale * dy + (b * x + c) for x, dy in zip(parts, dys)]
         return dxs, self.r * sum_dy_x + self.d * sum_dy, sum_dy
-
-
-def batch_renorm(
-    x: Tensor,
-    gamma: Tensor,
-    beta: Tensor,
-    mean: Tensor,
-    variance: Tensor,
-    *,
-    r_max: Tensor,
-    d_max: Tensor,
-    epsilon: float = 1e-5,
-) -> tuple[Tensor, Renorm, Pullback]:
-    """Batch Renormalization of a whole batch (..., C); the pullback gives dx, dgamma, dbeta."""
-    norm = Renorm.of([x], gamma, beta, mean, variance, r_max=r_max, d_max=d_max, epsilon=epsilon)
-
-    def pull(dy: Tensor) -> Gradients:
-        (dx,), dgamma, dbeta = norm.pull([x], [dy])
-        return dx, dgamma, dbeta
-
-    return norm(x), norm, pull
 
 
 @dataclass(frozen=True)
@@ -333,6 +309,11 @@ def _flip(kernel: Tensor) -> Tensor:
     k, _, inputs, outputs = kernel.shape
     turned = tf.reverse(tf.reshape(kernel, [k * k, inputs, outputs]), [0])
     return tf.reshape(turned, kernel.shape)
+
+
+def _padded(x: Tensor, edges: Edges) -> tuple[Tensor, str]:
+    """What a convolution takes, and the padding it is left to do."""
+    return (x, "SAME") if edges is None else (tf.pad(x, [[0, 0], *edges, [0, 0]]), "VALID")
 
 
 def _depthwise(x: Tensor, kernel: Tensor, stride: int, padding: str) -> Tensor:

@@ -121,7 +121,8 @@ def export_bundle(
     check_out(out)
     batch_size, new_per_batch = options.minibatch
     features = _features(model, options)
-    labels, head = _initial_head(model, options)
+    latent_shape = tuple(int(n) for n in features.below.output_shape[1:])
+    labels, head = _initial_head(model, options, latent_shape)
     check_parts(model, features, head)
     contents = {
         FEATURES: convert_features(features),
@@ -227,7 +228,7 @@ def _features(model: keras.Model, options: ExportOptions) -> Features:
 
 
 def _initial_head(
-    model: keras.Model, options: ExportOptions
+    model: keras.Model, options: ExportOptions, latent_shape: tuple[int, ...]
 ) -> tuple[tuple[str | None, ...], Head]:
     """The label of each slot, and a head that knows what the model's `fc7` has learned."""
     fc7 = next((layer for layer in model.layers if layer.name == "fc7"), None)
@@ -242,10 +243,9 @@ def _initial_head(
             f"Expected labels for the {len(learned)} classes that the model has learned, "
             f"got {len(labels)}"
         )
-    latents = below(model, options.replay_layer).output_shape[1:]
     trunk = Trunk(
         units_above(model, options.replay_layer, train_depthwise=options.train_depthwise),
-        latent_shape=tuple(int(n) for n in latents),
+        latent_shape=latent_shape,
     )
     head = Head(
         cw=np.zeros((slots, features), np.float32),

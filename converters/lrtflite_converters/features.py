@@ -9,10 +9,8 @@ import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.host.mobilenet import scale_frames
-from lrtflite_converters.differentiable import Renorm
 from lrtflite_converters.signature import signature
 from lrtflite_converters.tflite import to_tflite
-from lrtflite_converters.trunk import D_MAX, R_MAX
 from lrtflite_converters.unit import Unit
 
 MOMENTS = ("mean", "variance")
@@ -81,10 +79,7 @@ class AdaptingFeatures(Features):
     def _extract(self, frames: tf.Tensor) -> dict[str, tf.Tensor]:
         x = scale_frames(frames)
         for unit in self.units:
-            z, _ = unit.convolve(x, tf.constant(unit.values["kernel"]))
-            mean, variance = self._moments(unit)
-            scale = unit.values["gamma"] / tf.sqrt(variance + unit.epsilon)
-            x = unit.activation.value(z * scale + (unit.values["beta"] - mean * scale))
+            x = unit.infer(x, self._values(unit))
         x = tf.reshape(x, [-1, *self.units[-1].output])
         at_pool6 = len(self.below.output_shape) == 2
         return {"latents": tf.reduce_mean(x, axis=[1, 2]) if at_pool6 else x}
@@ -94,18 +89,10 @@ class AdaptingFeatures(Features):
         x = scale_frames(frames)
         moves = []
         for unit in self.units:
-            z, _ = unit.convolve(x, tf.constant(unit.values["kernel"]))
-            mean, variance = (tf.convert_to_tensor(moment) for moment in self._moments(unit))
-            norm = Renorm.of(
-                [z],
-                tf.constant(unit.values["gamma"]),
-                tf.constant(unit.values["beta"]),
-                mean,
-                variance,
-                r_max=R_MAX,
-                d_max=D_MAX,
-                epsilon=unit.epsilon,
-            )
+            values = self._values(unit)
+            z, _ = unit.convolve(x, values["kernel"])
+            norm = unit.renorm([z], values)
+            mean, variance = (values[name] for name in MOMENTS)
             for moment, moved in zip(self._moments(unit), norm.moved(mean, variance, rate=rate)):
                 moment.assign(moved)
             moves.append(tf.reduce_max(tf.abs(norm.mean - mean)) * rate)
@@ -119,6 +106,12 @@ class AdaptingFeatures(Features):
         for name, value in self.moments.items():
             value.assign(moments[name])
         return {"units": tf.constant(float(len(self.units)))}
+
+    def _values(self, unit: Unit) -> dict[str, tf.Tensor]:
+        """Constants, but for the moments as they are."""
+        constants = {name: tf.constant(value) for name, value in unit.values.items()}
+        moments = zip(MOMENTS, map(tf.convert_to_tensor, self._moments(unit)))
+        return {**constants, **dict(moments)}
 
     def _moments(self, unit: Unit) -> list[tf.Variable]:
         return [self.moments[f"{unit.prefix}_{name}"] for name in MOMENTS]

@@ -17,11 +17,6 @@ from lrtflite.host.mobilenet import scale_frames
 from lrtflite_converters.differentiable import Renorm, Tensor, after
 from lrtflite_converters.unit import STATE, Rates, Unit, Weights
 
-# Limits of r and d, those that the authors' code ends its first batch with. The paper's 1.25 and
-# 0.5 are for later, for a network whose moments know the data already: with a backbone from
-# elsewhere they let a session train on other features than inference will see
-# (docs/replay-layers.md).
-R_MAX, D_MAX = 3.0, 5.0
 # Aimed at for the largest array of a part, which should stay in the cache; and how many parts at
 # most, because each makes the graph longer.
 PART_BYTES = 2 << 20
@@ -64,9 +59,7 @@ class Trunk(tf.Module):
         """(n, *latent_shape) -> (n, F), with the moving moments."""
         x = self._first(latents)
         for unit, weights in zip(self.units, self.weights):
-            z, _ = unit.convolve(x, tf.convert_to_tensor(weights.kernel))
-            scale = weights.gamma / tf.sqrt(weights.variance + unit.epsilon)
-            x = unit.activation.value(z * scale + (weights.beta - weights.mean * scale))
+            x = unit.infer(x, weights.read())
         return self.pool(x)
 
     def pool(self, x: Tensor) -> Tensor:
@@ -120,16 +113,7 @@ class TrainingPass:
         for unit, weights in zip(trunk.units, trunk.weights):
             values = weights.read()
             zs = [unit.convolve(x, values["kernel"])[0] for x in xs]
-            norm = Renorm.of(
-                zs,
-                values["gamma"],
-                values["beta"],
-                values["mean"],
-                values["variance"],
-                r_max=R_MAX,
-                d_max=D_MAX,
-                epsilon=unit.epsilon,
-            )
+            norm = unit.renorm(zs, values)
             xs = [unit.activation.value(norm(z)) for z in zs]
             traces.append(Trace(values, zs, norm))
         features = tf.concat([trunk.pool(x) for x in xs], axis=0)

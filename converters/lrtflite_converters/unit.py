@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +10,14 @@ import numpy as np
 import tensorflow as tf
 
 from lrtflite_converters import differentiable as ops
-from lrtflite_converters.differentiable import Activation, Edges, Pullback, Tensor
+from lrtflite_converters.differentiable import Activation, Edges, Pullback, Renorm, Tensor
 
 STATE = ("kernel", "gamma", "beta", "mean", "variance")
+# Limits of r and d, those that the authors' code ends its first batch with. The paper's 1.25 and
+# 0.5 are for later, for a network whose moments know the data already: with a backbone from
+# elsewhere they let a session train on other features than inference will see
+# (docs/replay-layers.md).
+R_MAX, D_MAX = 3.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +42,17 @@ class Unit:
         x = tf.reshape(x, [-1, *self.image])
         op = ops.depthwise if self.kind == "depthwise" else ops.convolution
         return op(x, kernel, stride=self.stride, edges=self.edges)
+
+    def infer(self, x: Tensor, values: Mapping[str, Tensor]) -> Tensor:
+        """The whole unit with its moving moments; `values` has a tensor for each name in STATE."""
+        z, _ = self.convolve(x, values["kernel"])
+        scale = values["gamma"] / tf.sqrt(values["variance"] + self.epsilon)
+        return self.activation.value(z * scale + (values["beta"] - values["mean"] * scale))
+
+    def renorm(self, zs: Sequence[Tensor], values: Mapping[str, Tensor]) -> Renorm:
+        """Batch Renorm of what the convolution gave, the parts of one batch."""
+        moments = (values[name] for name in STATE[1:])
+        return Renorm.of(zs, *moments, r_max=R_MAX, d_max=D_MAX, epsilon=self.epsilon)
 
     @property
     def prefix(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from lrtflite.manifest import Training
 from lrtflite_cli.convert import command
 
 
@@ -48,6 +49,13 @@ def test_what_is_given_arrives(converted: list[dict[str, Any]]) -> None:
     assert (options["batch_size"], options["new_per_batch"]) == (64, 8)
     assert (options["epochs"], options["lr"], options["trunk_lr"]) == (3, 0.5, 0)
     assert (options["train_depthwise"], options["adapt_moments"]) == (False, True)
+
+
+def test_help_names_the_rates_of_a_bundle() -> None:
+    text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    usual = Training()
+    for value in (usual.epochs, usual.lr, usual.trunk_lr):
+        assert f"default: ({value:g})" in text
 
 
 def test_help_names_the_defaults() -> None:

@@ -95,8 +95,4 @@ def _prefix(unit: str) -> str:
 
 
 def _kernel(layer: Any) -> tf.Variable:
-    return (
-        getattr(layer, "depthwise_kernel", None)
-        if hasattr(layer, "depthwise_kernel")
-        else layer.kernel
-    )
+    return layer.depthwise_kernel if hasattr(layer, "depthwise_kernel") else layer.kernel

@@ -60,8 +60,13 @@ class Case:
 
 
 def renorm_ours(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
-    value, _, pull = ops.batch_renorm(x, gamma, beta, mean, tf.square(spread), **LIMITS)
-    return value, pull
+    norm = ops.Renorm.of([x], gamma, beta, mean, tf.square(spread), **LIMITS)
+
+    def pull(dy: Any) -> Any:
+        (dx,), dgamma, dbeta = norm.pull([x], [dy])
+        return dx, dgamma, dbeta
+
+    return norm(x), pull
 
 
 def renorm_plain(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
@@ -140,8 +145,8 @@ def test_gradients_in_tensorflow(case: Case, seed: int) -> None:
 def test_moments_move_as_the_paper_says() -> None:
     x = np.random.default_rng(0).normal(2, 3, (40, 6)).astype(np.float32)
     ones, zeros = np.ones(6, np.float32), np.zeros(6, np.float32)
-    _, moments, _ = ops.batch_renorm(x, ones, zeros, zeros, ones, **LIMITS)
-    mean, variance = moments.moved(zeros, ones, rate=0.1)
+    norm = ops.Renorm.of([x], ones, zeros, zeros, ones, **LIMITS)
+    mean, variance = norm.moved(zeros, ones, rate=0.1)
     np.testing.assert_allclose(mean, 0.1 * x.mean(0), rtol=1e-5)
     np.testing.assert_allclose(variance, 0.9 + 0.1 * x.var(0, ddof=1), rtol=1e-5)
 
