@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace) -> str:
     with Learner.open(bundle, runtime=arguments.runtime) as learner:
         runtime = describe_runtime(learner.runtime)
     lines += [
-        f"columns: moment rate; replay layer {bundle.manifest.replay_layer}, "
+        f"columns: moment rate below {bundle.manifest.replay_layer}; "
         f"{bundle.manifest.training.epochs} epochs, memory {bundle.manifest.replay_size}, "
         f"{arguments.dataset}; backbone: {bundle.manifest.backbone}",
         f"{runtime}, on {this_machine()}",
@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace) -> str:
 
 def learn(bundle: Bundle, arguments: argparse.Namespace, seed: int, rate: float) -> float:
     source = open_source(arguments.dataset, size=bundle.manifest.input_size, seed=seed)
-    training = replace(bundle.manifest.training, moment_rate=rate)
+    training = replace(bundle.manifest.training, adapt_rate=rate)
     with Learner.open(bundle, runtime=arguments.runtime) as learner:
         for batch in nic_stream(source, StreamOptions(visits=2, seed=seed)):
             learner.learn(batch.frames(), list(batch.labels), training=training)

@@ -119,9 +119,7 @@ def fine_tune(
         state["past"] = np.zeros_like(state["past"])
         head.run("restore", **state)
         head.run("begin", counts=present)
-        composition = Composition.of(
-            batch_size=manifest.batch_size, new_per_batch=manifest.new_per_batch, stored=0
-        )
+        composition = Composition(new=manifest.batch_size, replayed=0)
         steps = composition.steps_per_epoch(len(latents)) * training.epochs
         for batch, targets in minibatches(
             latents,

@@ -34,7 +34,7 @@ def trunk_at_rest(training: Training, labels: NDArray[np.int32], memory: ReplayM
     Its loss falls fastest where every picture looks like it, and nothing else speaks up.
     """
     alone = len(np.unique(np.concatenate([labels, memory.labels]))) == 1
-    return replace(training, trunk_lr=0.0, moment_rate=0.0) if alone else training
+    return replace(training, trunk_lr=0.0, moment_rate=0.0, adapt_rate=0.0) if alone else training
 
 
 def train_head(
@@ -58,10 +58,13 @@ def train_head(
     patterns = np.concatenate([labels, memory.labels])
     counts = np.bincount(patterns, minlength=manifest.slots).astype(np.float32)
     composition = Composition.of(
-        batch_size=manifest.batch_size, new_per_batch=manifest.new_per_batch, stored=len(memory)
+        batch_size=manifest.batch_size,
+        new_per_batch=manifest.new_per_batch,
+        new=len(labels),
+        stored=len(memory),
     )
     per_epoch = composition.steps_per_epoch(len(labels))
-    steps = per_epoch * training.epochs
+    steps = max(per_epoch * training.epochs, training.least_steps)
     training = trunk_at_rest(training, labels, memory)
     rates = training.inputs(head.signatures["train"].inputs)
     with session.clock("begin"):

@@ -13,16 +13,17 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import BundleError, InputError
 
-FORMAT = 2
+FORMAT = 3
 POLICIES = ("algorithm1", "balanced")
 LATENT_DTYPES = ("float32", "uint8")
-# The scalars that a head's `train` may take, and the most that each can be.
+# The rates of training, and the most that each can be.
 RATES = {
     "lr": math.inf,
     "trunk_lr": math.inf,
     "momentum": 1.0,
     "weight_decay": 1.0,
     "moment_rate": 1.0,
+    "adapt_rate": 1.0,
 }
 
 
@@ -31,15 +32,19 @@ class Training:
     """How a session trains. The defaults of a bundle are in its manifest.
 
     `lr` is the learning rate of the CWR layer, `trunk_lr` that of the layers between it and the
-    replay layer, `moment_rate` the share of a mini-batch in the moving moments of Batch Renorm.
+    replay layer, `moment_rate` the share of a mini-batch in their moving moments of Batch Renorm;
+    `adapt_rate` is that of a session's frames below the replay layer, where moments may adapt. A
+    session takes at least `least_steps`: a few pictures are few steps an epoch.
     """
 
-    lr: float = 0.01
+    lr: float = 0.003
     momentum: float = 0.9
     weight_decay: float = 5e-4
-    epochs: int = 12
-    trunk_lr: float = 0.0003
-    moment_rate: float = 5e-5
+    epochs: int = 4
+    trunk_lr: float = 0.015
+    moment_rate: float = 0.03
+    adapt_rate: float = 5e-5
+    least_steps: int = 24
 
     def __post_init__(self) -> None:
         for name, most in RATES.items():
@@ -49,16 +54,14 @@ class Training:
             ):
                 up_to = "" if most == math.inf else f" and at most {most:g}"
                 raise InputError(f"Expected {name} as a number of at least 0{up_to}, got {value!r}")
-        if not isinstance(self.epochs, int) or self.epochs < 1:
-            raise InputError(f"Expected at least 1 epoch, got {self.epochs!r}")
-
-    def rates(self) -> dict[str, NDArray[np.float32]]:
-        """Every scalar that a head's `train` may take, () float32 each."""
-        return {name: np.array(getattr(self, name), np.float32) for name in RATES}
+        for name in ("epochs", "least_steps"):
+            count = getattr(self, name)
+            if not isinstance(count, int) or count < 1:
+                raise InputError(f"Expected {name} as an integer of at least 1, got {count!r}")
 
     def inputs(self, names: Collection[str]) -> dict[str, NDArray[np.float32]]:
         """The rates among the inputs `names` of a `train` signature: without a trunk, three."""
-        return {name: rate for name, rate in self.rates().items() if name in names}
+        return {name: np.array(getattr(self, name), np.float32) for name in RATES if name in names}
 
     def with_options(
         self, *, lr: float | None = None, trunk_lr: float | None = None, epochs: int | None = None

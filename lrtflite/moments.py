@@ -30,7 +30,7 @@ def adapt_moments(
     rate of all epochs together. A group is always full, wrapping around to the first frames:
     padding would spoil the moments.
     """
-    rate = 1 - (1 - training.moment_rate) ** training.epochs
+    rate = 1 - (1 - training.adapt_rate) ** training.epochs
     if not rate:
         return
     for start in range(0, len(frames), group):

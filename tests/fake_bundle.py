@@ -17,7 +17,9 @@ from lrtflite.runtime import Signature, Tensor
 
 SIZE, SLOTS, BATCH, NEW = 4, 5, 6, 3
 SHAPE = (SIZE, SIZE, 3)
-TRAINING = Training(lr=0.5, epochs=2, trunk_lr=0.25, moment_rate=0.125)
+TRAINING = Training(
+    lr=0.5, epochs=2, trunk_lr=0.25, moment_rate=0.125, adapt_rate=0.0625, least_steps=1
+)
 
 
 def make_bundle(folder: Path, **changes: Any) -> Path:

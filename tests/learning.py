@@ -6,7 +6,7 @@ import numpy as np
 
 from lrtflite import Learner, Training
 
-TRAINING = Training(lr=0.02, epochs=2)
+TRAINING = Training(lr=0.02, epochs=2, least_steps=1)
 
 
 def latents_of(kind: int, count: int = 45, *, seed: int = 0) -> np.ndarray:

@@ -20,8 +20,8 @@ from lrtflite.checkpoint import newest_state
 from lrtflite.errors import InputError, SessionCancelled, StateError
 
 Open = Callable[..., Learner]
-# 1 - (1 - moment_rate) ** epochs of TRAINING: two epochs at an eighth.
-RATE = 0.234375
+# 1 - (1 - adapt_rate) ** epochs of TRAINING: two epochs at a sixteenth.
+RATE = 0.12109375
 
 
 @pytest.fixture
@@ -96,6 +96,18 @@ def test_with_something_to_replay_the_trunk_trains_too(open_deep: Open) -> None:
     assert learner._serving.run("save")["scale"] == 4 * 0.25
     learner.learn(frames(1), "b", training=replace(TRAINING, trunk_lr=2.0, epochs=1))
     assert learner._serving.run("save")["scale"] == 4 * 0.25 + 2
+
+
+def test_a_short_session_takes_its_share_and_enough_steps(open_deep: Open) -> None:
+    learner = open_deep()
+    learner.learn(frames(10, 20, 30, 40, 50, 60, 70), "a")
+    fake(learner._training).calls.clear()
+    report = learner.learn(frames(80), "b", training=replace(TRAINING, least_steps=9))
+    steps = fake(learner._training).inputs_of("train")
+    # One of eight patterns has 6 / 8 of a place, and gets one; two epochs of it are two steps.
+    assert len(steps) == report.steps == 9
+    for inputs in steps:
+        assert inputs["targets"].sum(axis=0).tolist() == [BATCH - 1, 1, 0, 0, 0]
 
 
 def test_moments_follow_the_frames_in_full_groups(open_deep: Open) -> None:

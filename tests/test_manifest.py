@@ -31,7 +31,7 @@ def test_a_signature_gets_exactly_the_rates_that_it_lists() -> None:
     assert TRAINING.inputs(last_layer) == {"lr": 0.5, "momentum": 0.25, "weight_decay": 0.125}
     deeper = {**last_layer, "trunk_lr": 0, "moment_rate": 0}
     all_five = {**TRAINING.inputs(last_layer), "trunk_lr": 2.0, "moment_rate": 0.75}
-    assert TRAINING.inputs(deeper) == all_five == TRAINING.rates()
+    assert TRAINING.inputs(deeper) == all_five
     for value in all_five.values():
         assert np.asarray(value).shape == ()
     assert all(value.dtype == np.float32 for value in TRAINING.inputs(deeper).values())
@@ -53,7 +53,9 @@ def test_options_that_are_given_win() -> None:
         ({"moment_rate": 1.5}, "moment_rate as a number of at least 0 and at most 1, got 1.5"),
         ({"moment_rate": "x"}, "moment_rate"),
         ({"momentum": 2.0}, "momentum"),
-        ({"epochs": 0}, "at least 1 epoch"),
+        ({"epochs": 0}, "epochs as an integer of at least 1, got 0"),
+        ({"least_steps": 1.5}, "least_steps as an integer of at least 1, got 1.5"),
+        ({"adapt_rate": 2.0}, "adapt_rate"),
     ],
 )
 def test_training_options_are_checked(options: dict[str, Any], said: str) -> None:

@@ -12,15 +12,37 @@ from lrtflite.minibatch import Composition, minibatches
 
 def test_the_papers_composition() -> None:
     # Section 5.1: 128 x 300 / 1800 = 21 new, 107 replayed; and the app's 20 + 100 of 100 frames.
-    assert Composition.of(batch_size=128, new_per_batch=21, stored=1500) == Composition(21, 107)
-    app = Composition.of(batch_size=120, new_per_batch=20, stored=500)
+    assert compose(128, 21, new=300, stored=1500) == Composition(21, 107)
+    app = compose(120, 20, new=100, stored=500)
     assert app == Composition(20, 100)
     assert app.steps_per_epoch(100) == 5
 
 
-def test_a_small_memory_keeps_the_proportion_and_an_empty_one_cannot() -> None:
-    assert Composition.of(batch_size=120, new_per_batch=20, stored=3) == Composition(20, 100)
-    assert Composition.of(batch_size=120, new_per_batch=20, stored=0) == Composition(120, 0)
+def test_a_short_session_has_its_share_and_no_more() -> None:
+    # 128 x 25 / 1525 = 2.1: once through the session is once through the memory, 13 x 126 = 1638.
+    short = compose(128, 21, new=25, stored=1500)
+    assert short == Composition(2, 126)
+    assert short.steps_per_epoch(25) == 13
+    assert compose(128, 21, new=1, stored=1500) == Composition(1, 127)
+
+
+def test_a_small_memory_keeps_its_places_and_an_empty_one_cannot() -> None:
+    assert compose(120, 20, new=100, stored=3) == Composition(20, 100)
+    assert compose(120, 20, new=6, stored=6) == Composition(20, 100)
+    assert compose(120, 20, new=100, stored=0) == Composition(120, 0)
+    assert compose(8, 8, new=5, stored=1) == Composition(7, 1)
+
+
+def test_something_is_replayed_wherever_the_bundle_leaves_room() -> None:
+    # 8 x 90 / 91 rounds to 8; nothing but new patterns would forget the stored one.
+    assert compose(8, 8, new=90, stored=1) == Composition(8, 0)
+    assert compose(8, 7, new=90, stored=1) == Composition(7, 1)
+
+
+def compose(batch_size: int, new_per_batch: int, *, new: int, stored: int) -> Composition:
+    return Composition.of(
+        batch_size=batch_size, new_per_batch=new_per_batch, new=new, stored=stored
+    )
 
 
 @given(
@@ -38,7 +60,7 @@ def test_rows_are_aligned_and_new_patterns_take_turns(
     old = np.arange(50, 50 + stored, dtype=np.float32)[:, None]
     memory.update(old, old[:, 0].astype(np.int32), session=1, rng=rng)
     latents = np.arange(n, dtype=np.float32)[:, None]
-    composition = Composition.of(batch_size=size, new_per_batch=new, stored=stored)
+    composition = compose(size, new, new=n, stored=stored)
     steps = 3 * composition.steps_per_epoch(n)
     used: list[int] = []
     for batch, targets in minibatches(

@@ -33,12 +33,13 @@ def command(bundle: str, as_json: bool) -> None:
         ("replay memory", f"{manifest.replay_size} latents by default, {manifest.policy}"),
         (
             "mini-batch",
-            f"{manifest.batch_size} = {manifest.new_per_batch} new "
-            f"+ {manifest.batch_size - manifest.new_per_batch} replayed",
+            f"{manifest.batch_size}, of these at most {manifest.new_per_batch} new; "
+            "the rest is replayed",
         ),
         (
             "training",
-            f"{training.epochs} epochs, lr {training.lr:g}, momentum {training.momentum:g}, "
+            f"{training.epochs} epochs, at least {training.least_steps} steps, "
+            f"lr {training.lr:g}, momentum {training.momentum:g}, "
             f"weight decay {training.weight_decay:g}",
         ),
         *_trunk_rows(manifest),
@@ -63,5 +64,6 @@ def _trunk_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
         which = "all" if manifest.train_depthwise else "all but depthwise kernels"
         yield "trunk", f"{which} above {layer} trains, lr {training.trunk_lr:g}"
     if manifest.trains_trunk or manifest.adapt_moments:
-        below = f"below {layer} they {'adapt too' if manifest.adapt_moments else 'are frozen'}"
-        yield "moments", f"rate {training.moment_rate:g}; {below}"
+        above = f"rate {training.moment_rate:g} above {layer}, " if manifest.trains_trunk else ""
+        adapts = f"rate {training.adapt_rate:g}" if manifest.adapt_moments else "frozen"
+        yield "moments", f"{above}{adapts} below it"

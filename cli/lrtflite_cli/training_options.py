@@ -11,7 +11,10 @@ def training_options(*, epochs: str, lr: str, trunk_lr: str) -> Callable[[Any], 
     """`--epochs`, `--lr` and `--trunk-lr`; the words say what each is when it is not given."""
     options = (
         click.option(
-            "--epochs", type=click.IntRange(min=1), help="Per session.", show_default=epochs
+            "--epochs",
+            type=click.IntRange(min=1),
+            help="Passes over a session's frames. A session of a few takes more.",
+            show_default=epochs,
         ),
         click.option(
             "--lr",

@@ -103,9 +103,9 @@ class ExportOptions:
             return size, self.new_per_batch
         return size, max(1, round(size * usual_new / usual_size))
 
-    @property
-    def training(self) -> Training:
-        usual = usual_training(self.replay_layer)
+    def training(self, features: int) -> Training:
+        """How a head above so many features trains."""
+        usual = usual_training(self.replay_layer, features)
         return usual.with_options(lr=self.lr, trunk_lr=self.trunk_lr, epochs=self.epochs)
 
 
@@ -143,7 +143,7 @@ def export_bundle(
             labels=labels,
             batch_size=batch_size,
             new_per_batch=new_per_batch,
-            training=options.training,
+            training=options.training(int(head.cw.shape[1])),
             replay_size=options.replay_size,
             policy=options.policy,
             adapt_moments=options.adapt_moments,

@@ -26,7 +26,7 @@ from lrtflite_converters.head import Head
 FRAMES = 6
 STEPS = 3
 # Great enough that the change of a weight stands out from the rounding of the weight itself.
-RATES = Training(lr=0.01, trunk_lr=0.001, moment_rate=0.01).rates()
+TRAINING = Training(lr=0.01, trunk_lr=0.001, moment_rate=0.01)
 ADAPT_RATE = np.array(0.1, np.float32)
 # An untrained network fades from layer to layer; nothing could be learned from its latents.
 FAINTEST = 1e-6
@@ -62,7 +62,7 @@ def golden_vectors(features: Features, head: Head, *, batch_size: int) -> dict[s
     classes = rng.permutation(max(slots, FRAMES))[:FRAMES].astype(np.int32) % slots
     rows = rng.integers(0, FRAMES, (STEPS, batch_size)).astype(np.int32)
     counts = np.bincount(classes, minlength=slots).astype(np.float32)
-    rates = {name: rate for name, rate in RATES.items() if name in head.rates}
+    rates = TRAINING.inputs(head.rates)
     before = _values(head.save())
     probabilities_before = head.infer(latents=latents)["probabilities"].numpy()
     head.begin(counts=counts)

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from lrtflite.manifest import Training
+from dataclasses import replace
+
+from lrtflite.manifest import Training, trains_trunk
+
+# A step of the trunk is costly.
+TRUNK = Training(epochs=2)
+# What the rate of the last layer is for. Half as many features turn a score half as far.
+FEATURES = 1024
 
 
 def usual_minibatch(replay_layer: str) -> tuple[int, int]:
@@ -10,6 +17,7 @@ def usual_minibatch(replay_layer: str) -> tuple[int, int]:
     return (120, 20) if replay_layer == "pool6" else (128, 21)
 
 
-def usual_training(replay_layer: str) -> Training:
-    """Chosen on validation splits, see docs/replay-layers.md; moments at the paper's rates."""
-    return Training(moment_rate=1e-4 if replay_layer == "images" else 5e-5)
+def usual_training(replay_layer: str, features: int = FEATURES) -> Training:
+    """Chosen on validation splits, see docs/replay-layers.md; `features` come out of the trunk."""
+    usual = TRUNK if trains_trunk(replay_layer) else Training()
+    return replace(usual, lr=usual.lr * FEATURES / features)

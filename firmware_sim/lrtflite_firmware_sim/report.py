@@ -176,9 +176,10 @@ def _trunk(result: Simulation) -> Iterable[tuple[str, object]]:
     bundle, training = result.bundle, result.training
     if bundle.trains_trunk:
         yield "learning rate of the trunk", training.trunk_lr
+        yield "rate of its moments", training.moment_rate
     if bundle.trains_trunk or bundle.adapt_moments:
-        yield "moment rate", training.moment_rate
-        yield "moments below the replay layer", "adapt" if bundle.adapt_moments else "frozen"
+        below = training.adapt_rate if bundle.adapt_moments else "frozen"
+        yield "rate of the moments below the replay layer", below
 
 
 def _machine(result: Simulation) -> Iterable[Facts]:

@@ -23,16 +23,17 @@ def test_a_bundle_of_the_last_layer_has_no_trunk(run_cli: Callable[..., Any], de
     assert not {"trunk", "moments"} & set(found)
 
 
-@pytest.mark.parametrize(("adapts", "below"), [(True, "adapt too"), (False, "are frozen")])
+@pytest.mark.parametrize(("adapts", "below"), [(True, "rate 0.5"), (False, "frozen")])
 def test_a_deeper_bundle(
     run_cli: Callable[..., Any], tmp_path: Path, adapts: bool, below: str
 ) -> None:
-    training = Training(trunk_lr=0.002, moment_rate=0.25)
+    training = Training(trunk_lr=0.002, moment_rate=0.25, adapt_rate=0.5, least_steps=7)
     make_bundle(tmp_path / "deep", training=training, adapt_moments=adapts)
     found = rows(run_cli("inspect", "deep").stdout)
     assert found["replay layer"] == "conv5_4/dw"
     assert found["trunk"] == "all above conv5_4/dw trains, lr 0.002"
-    assert found["moments"] == f"rate 0.25; below conv5_4/dw they {below}"
+    assert found["moments"] == f"rate 0.25 above conv5_4/dw, {below} below it"
+    assert found["training"].startswith(f"{training.epochs} epochs, at least 7 steps, lr ")
 
 
 def test_frames_as_latents(run_cli: Callable[..., Any], tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ def test_report_has_every_section_and_option(simulated: Simulation, page: str) -
 
 def test_report_of_a_deeper_bundle(simulated: Simulation, page: str) -> None:
     assert "trunk" not in page
-    assert "moment rate" not in page
+    assert "moments" not in page
     bundle = replace(
         simulated.bundle,
         replay_layer="images",
@@ -91,7 +91,7 @@ def test_report_of_a_deeper_bundle(simulated: Simulation, page: str) -> None:
     page = html_report(Simulation.from_json(deep.to_json()))
     assert "<td>128 x 128 x 3 uint8</td>" in page
     assert "<td>learning rate of the trunk</td><td>0.0625</td>" in page
-    assert "<td>moments below the replay layer</td><td>frozen</td>" in page
+    assert "<td>rate of the moments below the replay layer</td><td>frozen</td>" in page
 
 
 def test_ids_of_the_pictures_do_not_clash(page: str) -> None:

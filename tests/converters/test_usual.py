@@ -1,0 +1,42 @@
+"""What a bundle of each replay layer is told to do when nobody says."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from lrtflite.layer_names import REPLAY_LAYERS
+from lrtflite.manifest import Training, trains_trunk
+from lrtflite_cli.convert import command
+from lrtflite_converters.export import ExportOptions
+from lrtflite_converters.usual import usual_minibatch, usual_training
+
+
+def test_help_names_the_rates_of_a_bundle() -> None:
+    text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    above, below = usual_training("pool6"), usual_training("conv5_4/dw")
+    assert f"default: ({above.epochs}; {below.epochs} below pool6)" in text
+    assert above.lr == below.lr
+    assert f"default: ({above.lr:g} x 1024 / features)" in text
+    assert f"default: ({below.trunk_lr:g})" in text
+
+
+@pytest.mark.parametrize("layer", REPLAY_LAYERS)
+def test_every_layer_has_its_own(layer: str) -> None:
+    options = ExportOptions(replay_layer=layer)
+    assert options.minibatch == usual_minibatch(layer)
+    deep = usual_training("conv5_4/dw")
+    assert options.training(1024) == (deep if trains_trunk(layer) else Training())
+
+
+def test_a_narrow_network_has_a_larger_rate() -> None:
+    wide, narrow = (ExportOptions().training(features) for features in (1024, 256))
+    assert narrow.lr == pytest.approx(4 * wide.lr)
+    assert narrow.trunk_lr == wide.trunk_lr
+
+
+def test_what_is_given_wins() -> None:
+    options = ExportOptions(replay_layer="conv6/dw", lr=0.5, trunk_lr=0.25, epochs=7)
+    training = options.training(256)
+    assert (training.lr, training.trunk_lr, training.epochs) == (0.5, 0.25, 7)
+    assert training.least_steps == usual_training("conv6/dw").least_steps
