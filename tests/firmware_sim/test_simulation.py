@@ -108,13 +108,13 @@ def test_the_seed_decides_everything(simulated: Simulation, options: SimulateOpt
 
 def test_options_reach_the_device(options: SimulateOptions) -> None:
     few = replace(
-        options, sessions=2, epochs=3, lr=0.05, policy="balanced", replay_size=5, visits=1
+        options, sessions=2, epochs=30, lr=0.05, policy="balanced", replay_size=5, visits=1
     )
     result = simulate(None, few)
     assert (result.sessions, result.sessions_in_stream) == (2, 3)
-    assert (result.training.epochs, result.training.lr) == (3, 0.05)
+    assert (result.training.epochs, result.training.lr) == (30, 0.05)
     assert (result.policy, result.replay_patterns) == ("balanced", 5)
-    assert [session.steps for session in result.accuracy] == [3, 3]
+    assert [session.steps for session in result.accuracy] == [30, 30]
     assert result.accuracy[-1].classes_seen == 3
     assert sum(found.first_session is None for found in result.per_class) == 1
 
