@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from lrtflite.bundle import HEAD, MANIFEST
 from lrtflite.errors import LrtfliteError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -15,6 +16,23 @@ BUILD = ROOT / "build"
 SHARED = Path(os.environ.get("LRTFLITE_SHARED") or ROOT.parent / "shared")
 IMAGENET = SHARED / "weights/mobilenet_v1_1.0_imagenet_notop.npz"
 PHOTOGRAPHS = SHARED / "data/caltech50_128"
+
+
+def converted(name: str, words: Sequence[str]) -> Path:
+    """The bundle `build/name`, converted with `words` if it is not there yet."""
+    out = BUILD / name
+    if (out / MANIFEST).exists():
+        sources = (ROOT / "converters").rglob("*.py")
+        if max(path.stat().st_mtime for path in sources) > (out / HEAD).stat().st_mtime:
+            say(f"Warning: {out} is older than converters/; rm -r it to convert it again")
+        return out
+    say(f"Converting {name}, which may take minutes")
+    lrtflite(["convert", *words, "--classes", "50", "--out", str(out)])
+    return out
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def lrtflite(words: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from bundles import BUILD, IMAGENET, PHOTOGRAPHS, lrtflite
+from bundles import IMAGENET, PHOTOGRAPHS, converted
 from worlds import World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
@@ -123,12 +123,8 @@ def judge(
 def convert(case: Case, layer: str) -> Bundle:
     """The bundle of a layer, converted once."""
     name = "demo" if case.weights == "demo" else "imagenet"
-    out = BUILD / "layers" / f"{name}-{layer.replace('/', '-')}"
-    if not (out / "manifest.json").exists():
-        words = ["convert", "--replay-layer", layer, "--weights", case.weights]
-        words += ["--classes", "50", "--out", str(out)]
-        lrtflite(words)
-    return Bundle.open(out)
+    words = ["--replay-layer", layer, "--weights", case.weights]
+    return Bundle.open(converted(f"layers/{name}-{layer.replace('/', '-')}", words))
 
 
 if __name__ == "__main__":

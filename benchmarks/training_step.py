@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from bundles import BUILD, IMAGENET, ROOT, lrtflite
+from bundles import IMAGENET, converted, lrtflite, say
 from step_workers import Worker
 
-from lrtflite.bundle import HEAD, MANIFEST, Bundle
+from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
 from lrtflite.layer_names import REPLAY_LAYERS
 from lrtflite.runtime import describe_runtime, installed_runtimes, pick_runtime
@@ -88,7 +88,7 @@ def parse() -> argparse.Namespace:
 
 def comparison(weights: str, rounds: int, steps: int) -> str:
     """LiteRT, tflite-runtime and PyTorch on the same step."""
-    bundle = converted(weights, LAYER, BATCH)
+    bundle = bundle_of(weights, LAYER, BATCH)
     torch = importlib.util.find_spec("torch") is not None
     runtimes = installed_runtimes()
     rivals = [f"{name}-{order}" for name in TORCH for order in ORDERS] if torch else []
@@ -122,7 +122,7 @@ def comparison(weights: str, rounds: int, steps: int) -> str:
 
 def batch_sizes(weights: str, rounds: int, steps: int) -> str:
     """Whether the cost is linear in the mini-batch."""
-    bundles = [converted(weights, LAYER, batch) for batch in BATCHES]
+    bundles = [bundle_of(weights, LAYER, batch) for batch in BATCHES]
     found = measure([("litert", bundle) for bundle in bundles], rounds=rounds, steps=steps)
     rows = [["batch", "ms/step", "quartiles", "ms/pattern", "peak RSS"]]
     for batch, timing in zip(BATCHES, found):
@@ -136,7 +136,7 @@ def replay_layers(weights: str, layers: Sequence[str]) -> str:
     computation = papers_computation()
     timings, latent_bytes = {}, {}
     for layer in layers:
-        bundle = converted(weights, layer, BATCH)
+        bundle = bundle_of(weights, layer, BATCH)
         latent_bytes[layer] = Bundle.open(bundle).manifest.latent_bytes
         say(f"3 steps above {layer}")
         (timings[layer],) = measure([("litert", bundle)], rounds=1, steps=3)
@@ -196,21 +196,12 @@ def measure(contestants: Sequence[tuple[str, Path]], *, rounds: int, steps: int)
     ]
 
 
-def converted(weights: str, layer: str, batch: int) -> Path:
-    """The bundle for a layer and a batch size, converted if it is not there yet."""
+def bundle_of(weights: str, layer: str, batch: int) -> Path:
+    """The bundle for a layer and a batch size."""
     name = layer.replace("/", "-") + (f"-{batch}" if batch != BATCH else "")
-    out = BUILD / "steps" / name
-    if (out / MANIFEST).exists():
-        sources = (ROOT / "converters").rglob("*.py")
-        if max(path.stat().st_mtime for path in sources) > (out / HEAD).stat().st_mtime:
-            say(f"Warning: {out} is older than converters/; rm -r it to convert it again")
-        return out
-    say(f"Converting {name}, which takes minutes")
-    words = ["convert", "--replay-layer", layer, "--weights", weights, "--alpha", "1.0"]
+    words = ["--replay-layer", layer, "--weights", weights, "--alpha", "1.0"]
     words += ["--batch-size", str(batch), "--new-per-batch", str(batch * NEW // BATCH)]
-    words += ["--classes", "50", "--out", str(out)]
-    lrtflite(words)
-    return out
+    return converted(f"steps/{name}", words)
 
 
 def papers_computation() -> dict[str, float]:
@@ -237,10 +228,6 @@ def versions() -> str:
     names = ["lrtflite", "numpy", *(["torch"] if torch else [])]
     found = [f"{name} {importlib.metadata.version(name)}" for name in names]
     return ", ".join([f"Python {platform.python_version()}", *found])
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,6 @@ from lrtflite import Bundle, Learner, Training
 from lrtflite.data import StreamOptions, nic_stream, open_source
 
 Latents = NDArray[Any]
-AT_ONCE = 50  # test latents in one call
 
 
 @dataclass(frozen=True)
@@ -63,9 +61,4 @@ def learn_stream(
     with Learner.open(bundle, runtime=runtime, replay_size=memory, seed=seed) as learner:
         for latents, labels in world.sessions:
             learner.learn_latents(latents, labels, training=training)
-        return np.concatenate(list(_answers(learner, world.test)))
-
-
-def _answers(learner: Learner, latents: Latents) -> Iterator[NDArray[np.intp]]:
-    for start in range(0, len(latents), AT_ONCE):
-        yield learner.probabilities(latents[start : start + AT_ONCE]).argmax(axis=1)
+        return np.asarray(learner.probabilities(world.test).argmax(axis=1))

@@ -28,13 +28,14 @@ class Outcome:
     training: Training
 
 
-def trunk_at_rest(training: Training, labels: NDArray[np.int32], memory: ReplayMemory) -> Training:
-    """`training` with the trunk and all moments still, where one class is all there is to see.
+def trunk_at_rest(training: Training, counts: NDArray[np.float32]) -> Training:
+    """`training` with the trunk and all moments still, where one class has all the patterns.
 
     Its loss falls fastest where every picture looks like it, and nothing else speaks up.
     """
-    alone = len(np.unique(np.concatenate([labels, memory.labels]))) == 1
-    return replace(training, trunk_lr=0.0, moment_rate=0.0, adapt_rate=0.0) if alone else training
+    if np.count_nonzero(counts) > 1:
+        return training
+    return replace(training, trunk_lr=0.0, moment_rate=0.0, adapt_rate=0.0)
 
 
 def train_head(
@@ -65,7 +66,7 @@ def train_head(
     )
     per_epoch = composition.steps_per_epoch(len(labels))
     steps = max(per_epoch * training.epochs, training.least_steps)
-    training = trunk_at_rest(training, labels, memory)
+    training = trunk_at_rest(training, counts)
     rates = training.inputs(head.signatures["train"].inputs)
     with session.clock("begin"):
         head.run("begin", counts=counts)
