@@ -92,12 +92,10 @@ def bundle_step(bundle: Bundle, runtime: str) -> Callable[[], Any]:
     with quiet_stderr():
         head = Model(bundle.head, runtime=runtime, threads=1)
     rng = np.random.default_rng(0)
-    shape = (manifest.batch_size, *manifest.latent_shape)
-    latents: Any
-    if manifest.latent_dtype == "uint8":
-        latents = rng.integers(0, 256, shape, dtype=np.uint8)
+    latents = head.buffer("train", "latents")
+    if latents.dtype == np.uint8:
+        latents[:] = rng.integers(0, 256, latents.shape, dtype=np.uint8)
     else:
-        latents = np.empty(shape, np.float32)
         rng.standard_normal(out=latents, dtype=np.float32)
         np.maximum(latents, 0, out=latents)
     targets = np.eye(manifest.slots, dtype=np.float32)[np.arange(len(latents)) % manifest.slots]

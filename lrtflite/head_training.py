@@ -78,6 +78,7 @@ def train_head(
         steps=steps,
         slots=manifest.slots,
         rng=rng,
+        out=head.buffer("train", "latents"),
     )
     outcomes = []
     for step in range(steps):

@@ -51,15 +51,16 @@ def minibatches(
     steps: int,
     slots: int,
     rng: np.random.Generator,
+    out: NDArray[Any] | None = None,
 ) -> Iterator[tuple[NDArray[Any], NDArray[np.float32]]]:
     """Yield `steps` pairs of (B, ...) latents, of their own dtype, and (B, slots) one-hot targets.
 
     INVARIANT: a mini-batch is always full, row k of the latents belongs to row k of the targets,
     and every new pattern is used once before any is used twice. The arrays are the same ones at
-    every step, overwritten in place.
+    every step, overwritten in place; `out` is to be that of the latents.
     """
     size = composition.new + composition.replayed
-    batch = np.empty((size, *latents[0].shape), latents[0].dtype)
+    batch = np.empty((size, *latents[0].shape), latents[0].dtype) if out is None else out
     targets = np.empty((size, slots), np.float32)
     batch_labels = np.empty(size, np.int32)
     order = _endless_shuffles(len(labels), rng)

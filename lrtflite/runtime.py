@@ -91,6 +91,21 @@ class Model:
         self.signatures = {name: _signature(runner) for name, runner in self._runners.items()}
         self._lock = threading.Lock()
 
+    def buffer(self, signature: str, name: str) -> NDArray[Any]:
+        """An array to fill and give to `run` for an input of fixed shape, again and again.
+
+        It is the interpreter's own memory, so that a large input does not exist twice; where a
+        runtime does not let one at it, an array like any other.
+        """
+        tensor, runner = self.signatures[signature].inputs[name], self._runners[signature]
+        try:
+            wrapper, subgraph = runner._interpreter_wrapper, runner._subgraph_index
+            wrapper.AllocateTensors(subgraph)
+            own = wrapper.tensor(self._interpreter, runner._inputs[name], subgraph)
+        except (AttributeError, LookupError, TypeError, ValueError):
+            return np.empty(tensor.shape, tensor.dtype)
+        return np.asarray(own)
+
     def run(self, signature: str, **inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
         """Call one signature; the outputs are copies that stay valid after the next call."""
         with self._lock:

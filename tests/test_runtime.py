@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import lrtflite.runtime as runtime_module
+from lrtflite.bundle import Bundle
 from lrtflite.errors import InputError, RuntimeMissing
 from lrtflite.runtime import Model, describe_runtime, installed_runtimes, pick_runtime
 
@@ -44,3 +45,34 @@ def test_outputs_outlive_the_next_call(demo: Path, name: str) -> None:
     head.run("restore", cw=np.ones_like(first), past=np.ones(len(first), np.float32))
     head.run("save")
     np.testing.assert_array_equal(first, kept)
+
+
+@pytest.mark.parametrize("name", installed_runtimes())
+def test_a_buffer_is_the_input_itself_and_stays_valid(demo: Path, name: str) -> None:
+    head, other = (Model(demo / "head.tflite", runtime=name) for _ in range(2))
+    buffer = head.buffer("train", "latents")
+    assert not buffer.flags.owndata, "the interpreter's own memory"
+    rng = np.random.default_rng(0)
+    rates = Bundle.open(demo).manifest.training.inputs(head.signatures["train"].inputs)
+    shape = head.signatures["train"].inputs["targets"].shape
+    targets = np.eye(shape[1], dtype=np.float32)[np.arange(shape[0]) % 3]
+    for model in (head, other):
+        model.run("begin", counts=targets.sum(axis=0))
+    for count in (1, 7, 3):
+        latents = rng.random(buffer.shape, dtype=np.float32)
+        buffer[:] = latents
+        # Other signatures of the same model, in other sizes, must not move it.
+        head.run("infer", latents=latents[:count])
+        found = head.run("train", latents=buffer, targets=targets, **rates)
+        expected = other.run("train", latents=latents, targets=targets, **rates)
+        assert found["loss"] == expected["loss"]
+
+
+def test_a_runtime_that_hides_its_memory_gets_an_array(
+    demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = Model(demo / "head.tflite")
+    monkeypatch.delattr(head._runners["train"], "_subgraph_index")
+    buffer = head.buffer("train", "latents")
+    assert buffer.flags.owndata
+    assert buffer.shape == head.signatures["train"].inputs["latents"].shape

@@ -13,17 +13,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Callable, Optional
+from dataclasses import dataclass, replace
+from typing import Any, Callable
 
 import tensorflow as tf
+
+from lrtflite_converters.window import Edges, Window
 
 Tensor = Any  # TensorFlow has no types
 Gradients = tuple[Tensor, ...]
 Pullback = Callable[[Tensor], Gradients]
-# Rows of zeros above and below an image, columns to its left and right; None pads as SAME.
-Edges = Optional[tuple[tuple[int, int], tuple[int, int]]]
-
+# A depthwise convolution is a product where that has few enough links between pixels, and patterns
+# enough to make up for the matrices.
+MOST_LINKS = 1024
+FEWEST_PATTERNS = 8
 # Turns any activation of at least 1e-30 into 1 when its product is clipped to -1..1.
 _STEEP = 1e30
 
@@ -52,7 +55,7 @@ def convolution(
     x: Tensor, kernel: Tensor, *, stride: int = 1, edges: Edges = None
 ) -> tuple[Tensor, Pullback]:
     """k x k with zero padding: (n, H, W, K), (k, k, K, N) -> (n, H/stride, W/stride, N)."""
-    window = _Window.of(x, kernel, stride, edges)
+    window = Window.of(x, kernel, stride, edges)
 
     def pull(dy: Tensor) -> Gradients:
         flipped = tf.transpose(_flip(kernel), [0, 1, 3, 2])
@@ -69,7 +72,9 @@ def depthwise(
     x: Tensor, kernel: Tensor, *, stride: int = 1, edges: Edges = None
 ) -> tuple[Tensor, Pullback]:
     """k x k per channel: (n, H, W, C), (k, k, C, 1) -> (n, H/stride, W/stride, C)."""
-    window = _Window.of(x, kernel, stride, edges)
+    window = Window.of(x, kernel, stride, edges)
+    if window.links <= MOST_LINKS and (x.shape[0] or 0) >= FEWEST_PATTERNS:
+        return _depthwise_product(x, kernel, window)
 
     def pull(dy: Tensor) -> Gradients:
         flipped = _flip(kernel)
@@ -82,6 +87,35 @@ def depthwise(
 
     wide, padding = _padded(x, edges)
     return _depthwise(wide, kernel, stride, padding), pull
+
+
+def _depthwise_product(x: Tensor, kernel: Tensor, window: Window) -> tuple[Tensor, Pullback]:
+    """The same as a product per channel: an image's pixels times a matrix, most of it zeros.
+
+    On a small image that is less work than a runtime's loop over pixels and channels.
+    """
+    count, channels = x.shape[0], x.shape[3]
+    pixels, steps = math.prod(window.image), math.prod(window.steps)
+    places = tf.constant(window.matrices().reshape(-1, pixels * steps))
+
+    def by_channel(array: Tensor) -> Tensor:
+        return tf.transpose(tf.reshape(array, [-1, channels]))
+
+    def by_place(array: Tensor) -> Tensor:
+        return tf.transpose(tf.reshape(array, [channels, -1]))
+
+    matrices = tf.reshape(matmul(by_channel(kernel), places), [channels, pixels, steps])
+    images = tf.reshape(by_channel(x), [channels, count, pixels])
+
+    def pull(dy: Tensor) -> Gradients:
+        dys = tf.reshape(by_channel(dy), [channels, count, steps])
+        dx = by_place(tf.matmul(dys, matrices, transpose_b=True))
+        dmatrices = tf.matmul(images, dys, transpose_a=True)
+        dkernel = matmul(tf.reshape(dmatrices, [channels, -1]), places, transpose_b=True)
+        return tf.reshape(dx, x.shape), tf.reshape(by_place(dkernel), kernel.shape)
+
+    y = by_place(tf.matmul(images, matrices))
+    return tf.reshape(y, [count, *window.steps, channels]), pull
 
 
 @dataclass(frozen=True)
@@ -142,19 +176,44 @@ class Renorm:
         """The moving moments after this batch; `rate` is the share of the new ones."""
         return mean + rate * (self.mean - mean), variance + rate * (self.unbiased - variance)
 
-    def pull(
-        self, parts: Sequence[Tensor], dys: Sequence[Tensor]
-    ) -> tuple[list[Tensor], Tensor, Tensor]:
-        """dx of each part, dgamma, dbeta: through the batch's moments, not through r and d."""
+    def after(self, *triggers: Tensor) -> Renorm:
+        """The same, for a value that should not be computed before these are there."""
+        return replace(self, scale=after(self.scale, *triggers))
+
+    def pull(self, parts: Sequence[Tensor], dys: Sequence[Tensor]) -> RenormPull:
+        """Of all parts: through the batch's moments, not through r and d."""
         # With x^ = (x - mean) / sigma: dx = scale (dy - mean(dy) - x^ mean(dy x^)), which is
         # a dy + b x + c with one a, b, c per channel.
         sum_dy = _total(_column_sums(dy) for dy in dys)
         products = _total(_column_sums(dy * x) for x, dy in zip(parts, dys))
         sum_dy_x = (products - self.mean * sum_dy) / self.sigma
         b = -self.scale * sum_dy_x / (self.count * self.sigma)
-        c = -self.scale * sum_dy / self.count - b * self.mean
-        dxs = [self.scale * dy + (b * x + c) for x, dy in zip(parts, dys)]
-        return dxs, self.r * sum_dy_x + self.d * sum_dy, sum_dy
+        return RenormPull(
+            a=self.scale,
+            b=b,
+            c=-self.scale * sum_dy / self.count - b * self.mean,
+            dgamma=self.r * sum_dy_x + self.d * sum_dy,
+            dbeta=sum_dy,
+        )
+
+
+@dataclass(frozen=True)
+class RenormPull:
+    """From the gradient of a part to that of what came in: dx = a * dy + b * x + c per channel."""
+
+    a: Tensor  # (C,), as all below
+    b: Tensor
+    c: Tensor
+    dgamma: Tensor
+    dbeta: Tensor
+
+    def __call__(self, x: Tensor, dy: Tensor) -> Tensor:
+        return self.a * dy + (self.b * x + self.c)
+
+    def after(self, *triggers: Tensor, apart: bool = False) -> RenormPull:
+        """The same, for a gradient that should not be computed before these are there."""
+        late = {name: after(getattr(self, name), *triggers, apart=apart) for name in ("a", "b")}
+        return replace(self, **late)
 
 
 @dataclass(frozen=True)
@@ -187,16 +246,23 @@ relu = Activation(tf.nn.relu, _positive)
 relu6 = Activation(tf.nn.relu6, lambda y: _clipped((y * _STEEP) * (6.0 - y)))
 
 
-def after(vector: Tensor, trigger: Tensor) -> Tensor:
-    """`vector`, not to be computed before `trigger` is.
+def after(vector: Tensor, *triggers: Tensor, apart: bool = False) -> Tensor:
+    """`vector`, not to be used before the triggers are there.
 
     What the backward pass needs of the forward one is cheaper to compute again than to keep, but
     a converter merges equal expressions, and a runtime computes what it can as early as it can.
-    This adds a zero that only the trigger gives.
+    This adds zeros that only the triggers give.
+
+    A delegate keeps what goes into and out of one of its parts of the graph until all of that part
+    is done. `apart` ends such a part: delegates leave it to the runtime to make integers.
     """
-    rank = len(trigger.shape)
-    one = tf.reshape(tf.slice(trigger, [0] * rank, [1] * rank), [1])
-    return vector + tf.minimum(tf.maximum(one, 0.0), 0.0)
+    for trigger in triggers:
+        rank = len(trigger.shape)
+        zero = _zero(tf.reshape(tf.slice(trigger, [0] * rank, [1] * rank), [1]))
+        if apart:
+            zero = _zero(tf.cast(tf.cast(zero, tf.int32), tf.float32))
+        vector = vector + zero
+    return vector
 
 
 def residual_add(x: Tensor, y: Tensor) -> tuple[Tensor, Pullback]:
@@ -228,79 +294,6 @@ def softmax_cross_entropy(scores: Tensor, targets: Tensor) -> tuple[Tensor, Pull
     return -tf.reduce_mean(tf.reduce_sum(targets * log_p, axis=-1)), pull
 
 
-@dataclass(frozen=True)
-class _Window:
-    """Where a k x k kernel with a stride stands on a padded image."""
-
-    size: int
-    stride: int
-    image: tuple[int, int]
-    steps: tuple[int, int]
-    before: tuple[int, int]  # rows above and columns to the left that the padding adds
-
-    @classmethod
-    def of(cls, x: Tensor, kernel: Tensor, stride: int, edges: Edges) -> _Window:
-        size, image = kernel.shape[0], (x.shape[1], x.shape[2])
-        if edges is None:
-            steps = [-(-side // stride) for side in image]
-            missing = [(step - 1) * stride + size - side for step, side in zip(steps, image)]
-            before = [max(rows, 0) // 2 for rows in missing]
-        else:
-            steps = [(side + sum(e) - size) // stride + 1 for side, e in zip(image, edges)]
-            before = [first for first, _ in edges]
-        return cls(size, stride, image, (steps[0], steps[1]), (before[0], before[1]))
-
-    def spread(self, dy: Tensor) -> Tensor:
-        """dy with zeros between and around, so that a VALID product with a flipped kernel fits."""
-        count, rows, columns, channels = dy.shape
-        gap = self.stride - 1
-        if gap:
-            # Zeros after each row, then after each column, in rank 4.
-            dy = tf.reshape(dy, [count * rows, 1, columns, channels])
-            dy = tf.pad(dy, [[0, 0], [0, gap], [0, 0], [0, 0]])
-            dy = tf.reshape(dy, [count * rows * self.stride, columns, 1, channels])
-            dy = tf.pad(dy, [[0, 0], [0, 0], [0, gap], [0, 0]])
-            rows, columns = rows * self.stride, columns * self.stride
-            dy = tf.reshape(dy, [count, rows, columns, channels])
-            rows, columns = rows - gap, columns - gap
-            dy = tf.slice(dy, [0, 0, 0, 0], [count, rows, columns, channels])
-        edges = [
-            [self.size - 1 - before, side + before - found]
-            for before, side, found in zip(self.before, self.image, (rows, columns))
-        ]
-        return tf.pad(dy, [[0, 0], *edges, [0, 0]])
-
-    def taps(self, x: Tensor) -> list[Tensor]:
-        """What each of the k * k weights sees: (n, steps, steps, C) each, in the kernel's order."""
-        count, channels, stride = x.shape[0], x.shape[3], self.stride
-        sides = [-(-(self.size - 1 + step * stride) // stride) * stride for step in self.steps]
-        edges = [
-            [before, side - found - before]
-            for before, side, found in zip(self.before, sides, self.image)
-        ]
-        x = tf.pad(x, [[0, 0], *edges, [0, 0]])
-        high, wide = sides[0] // stride, sides[1] // stride
-        # A strided slice is slow: each phase of the stride is cut out once by a reshape instead.
-        x = tf.reshape(x, [count * high, stride, wide, stride * channels])
-        phases = {
-            (i, j): tf.reshape(
-                tf.slice(x, [0, i, 0, j * channels], [count * high, 1, wide, channels]),
-                [count, high, wide, channels],
-            )
-            for i in range(min(stride, self.size))
-            for j in range(min(stride, self.size))
-        }
-        return [
-            tf.slice(
-                phases[i % stride, j % stride],
-                [0, i // stride, j // stride, 0],
-                [count, *self.steps, channels],
-            )
-            for i in range(self.size)
-            for j in range(self.size)
-        ]
-
-
 def _flip(kernel: Tensor) -> Tensor:
     """A kernel (k, k, ...) turned by 180 degrees.
 
@@ -318,6 +311,10 @@ def _padded(x: Tensor, edges: Edges) -> tuple[Tensor, str]:
 
 def _depthwise(x: Tensor, kernel: Tensor, stride: int, padding: str) -> Tensor:
     return tf.nn.depthwise_conv2d(x, kernel, [1, stride, stride, 1], padding)
+
+
+def _zero(x: Tensor) -> Tensor:
+    return tf.minimum(tf.maximum(x, 0.0), 0.0)
 
 
 def _rank_3(x: Tensor) -> Tensor:

@@ -10,8 +10,9 @@ import tf_keras as keras
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite_converters import differentiable as ops
-from lrtflite_converters.differentiable import Activation, Edges
+from lrtflite_converters.differentiable import Activation
 from lrtflite_converters.unit import Unit
+from lrtflite_converters.window import Edges
 
 # What a unit is made of; every other layer has no gradient of built-in ops.
 UNIT_LAYERS = (
@@ -131,7 +132,7 @@ def _unit(
         "variance": norm.moving_variance.numpy(),
     }
     if not depthwise and height == 1 and stride == 1 and padding is None:
-        kind, values["kernel"] = "pointwise", values["kernel"][0, 0]
+        kind, values["kernel"] = "pointwise", values["kernel"][0]
     before = convolution.input_shape
     if padding is not None:
         (top, bottom), (left, right) = padding

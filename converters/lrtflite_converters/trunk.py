@@ -8,13 +8,13 @@ units above conv5_4/dw and 128 patterns that is 80 MB kept, instead of 500 MB.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
 
 from lrtflite.host.mobilenet import scale_frames
-from lrtflite_converters.differentiable import Renorm, Tensor, after
+from lrtflite_converters.differentiable import Renorm, RenormPull, Tensor, after
 from lrtflite_converters.unit import STATE, Rates, Unit, Weights
 
 # Aimed at for the largest array of a part, which should stay in the cache; and how many parts at
@@ -96,13 +96,12 @@ class TrainingPass:
     latents: Tensor
     sizes: tuple[int, ...]
     traces: tuple[Trace, ...]
-    outputs: list[Tensor]
     features: Tensor
 
     @classmethod
     def forward(cls, trunk: Trunk, latents: Tensor) -> TrainingPass:
         if not trunk.units:
-            return cls(trunk, latents, (), (), [], trunk.pool(latents))
+            return cls(trunk, latents, (), (), trunk.pool(latents))
         sizes = _part_sizes(trunk.units, latents.shape[0])
         rest = latents.shape[1:]
         xs = [
@@ -117,66 +116,66 @@ class TrainingPass:
             xs = [unit.activation.value(norm(z)) for z in zs]
             traces.append(Trace(values, zs, norm))
         features = tf.concat([trunk.pool(x) for x in xs], axis=0)
-        return cls(trunk, latents, sizes, tuple(traces), xs, features)
+        return cls(trunk, latents, sizes, tuple(traces), features)
 
     def step(self, dfeatures: Tensor, rates: Rates, *, moment_rate: Tensor) -> None:
         """Backward: move every weight of the trunk, and its moments."""
-        height, width, channels = self.trunk.units[-1].output
-        ys = [tf.reshape(y, [-1, height * width, channels]) for y in self.outputs]
-        dys = [
-            tf.reshape(part / float(height * width), [-1, 1, channels])
-            for part in tf.split(dfeatures, self.sizes)
-        ]
+        ds = self._pull_pool(dfeatures)
         for index in reversed(range(len(self.traces))):
-            unit, trace = self.trunk.units[index], self.traces[index]
-            ds = [
-                tf.reshape(unit.activation.slope(y) * dy, z.shape)
-                for y, dy, z in zip(ys, dys, trace.zs)
-            ]
-            dzs, dgamma, dbeta = trace.norm.pull(trace.zs, ds)
-            xs, dxs, dkernel = self._pull_convolution(index, dzs)
+            trace = self.traces[index]
+            norm = trace.norm.pull(trace.zs, ds)
+            ds, dkernel = self._pull_convolution(index, norm.after(norm.b, apart=True), ds)
             self._update(
                 index,
-                {"kernel": dkernel, "gamma": dgamma, "beta": dbeta},
+                {"kernel": dkernel, "gamma": norm.dgamma, "beta": norm.dbeta},
                 rates.after(dkernel),
                 moment_rate=moment_rate,
             )
-            if index:
-                below = self.traces[index - 1].zs
-                ys, dys = xs, [tf.reshape(dx, z.shape) for dx, z in zip(dxs, below)]
+
+    def _pull_pool(self, dfeatures: Tensor) -> list[Tensor]:
+        """The gradient of each part before the last activation."""
+        last = len(self.traces) - 1
+        height, width, channels = self.trunk.units[last].output
+        ds = []
+        for part, share in enumerate(tf.split(dfeatures / float(height * width), self.sizes)):
+            y = self._output(last, part, trigger=dfeatures)
+            y = tf.reshape(y, [-1, height * width, channels])
+            d = self._slope(last, y) * tf.reshape(share, [-1, 1, channels])
+            ds.append(tf.reshape(d, self.traces[last].zs[part].shape))
+        return ds
 
     def _pull_convolution(
-        self, index: int, dzs: Sequence[Tensor]
-    ) -> tuple[list[Tensor], list[Tensor], Tensor]:
-        """The parts that came into a unit, their gradients, and the kernel's."""
-        unit, kernel = self.trunk.units[index], self.traces[index].values["kernel"]
-        xs, dxs = [], []
+        self, index: int, norm: RenormPull, ds: Sequence[Tensor]
+    ) -> tuple[list[Tensor], Tensor]:
+        """The same below a unit, and the gradient of its kernel; nothing below the first."""
+        unit, trace = self.trunk.units[index], self.traces[index]
+        below: list[Tensor] = []
         dkernel = None
-        for part, dz in enumerate(dzs):
+        for part, (z, d) in enumerate(zip(trace.zs, ds)):
             # One part after the other, so that one part's arrays are about at a time.
-            x = self._input(index, part, trigger=dz if dkernel is None else dkernel)
-            dx, more = unit.convolve(x, kernel)[1](dz)
+            done: list[Tensor] = [] if dkernel is None else [dkernel, *below[-1:]]
+            dz = norm.after(*done)(z, d)
+            x = self._output(index - 1, part, trigger=dz)
+            dx, more = unit.convolve(x, trace.values["kernel"])[1](dz)
             dkernel = more if dkernel is None else dkernel + more
-            xs.append(x)
-            dxs.append(dx)
-        return xs, dxs, dkernel
+            if index:
+                below.append(self._slope(index - 1, x) * tf.reshape(dx, x.shape))
+        return below, dkernel
 
-    def _input(self, index: int, part: int, *, trigger: Tensor) -> Tensor:
-        """What came into a unit, computed again after `trigger`."""
-        if index == 0:
-            start = _starts(self.sizes)[part]
-            rows = np.arange(start, start + self.sizes[part], dtype=np.int32)
-            late = tf.cast(after(tf.zeros([1]), trigger), tf.int32)
-            # Of a gradient that is no number the cast makes no zero.
-            places = tf.clip_by_value(rows + late, rows[0], rows[-1])
-            return self.trunk._first(tf.gather(self.latents, places))
-        unit, trace = self.trunk.units[index - 1], self.traces[index - 1]
-        norm = replace(
-            trace.norm,
-            scale=after(trace.norm.scale, trigger),
-            shift=after(trace.norm.shift, trigger),
-        )
-        return unit.activation.value(norm(trace.zs[part]))
+    def _slope(self, index: int, y: Tensor) -> Tensor:
+        return self.trunk.units[index].activation.slope(y)
+
+    def _output(self, index: int, part: int, *, trigger: Tensor) -> Tensor:
+        """What a unit gave, computed again after `trigger`; -1 stands for the latents."""
+        if index >= 0:
+            unit, trace = self.trunk.units[index], self.traces[index]
+            return unit.activation.value(trace.norm.after(trigger)(trace.zs[part]))
+        start = _starts(self.sizes)[part]
+        rows = np.arange(start, start + self.sizes[part], dtype=np.int32)
+        late = tf.cast(after(tf.zeros([1]), trigger), tf.int32)
+        # Of a gradient that is no number the cast makes no zero.
+        places = tf.clip_by_value(rows + late, rows[0], rows[-1])
+        return self.trunk._first(tf.gather(self.latents, places))
 
     def _update(
         self, index: int, gradients: dict[str, Tensor], rates: Rates, *, moment_rate: Tensor

@@ -10,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from lrtflite_converters import differentiable as ops
-from lrtflite_converters.differentiable import Activation, Edges, Pullback, Renorm, Tensor
+from lrtflite_converters.differentiable import Activation, Pullback, Renorm, Tensor
+from lrtflite_converters.window import Edges
 
 STATE = ("kernel", "gamma", "beta", "mean", "variance")
 # Limits of r and d, those that the authors' code ends its first batch with. The paper's 1.25 and
@@ -91,8 +92,8 @@ class Rates:
         """The same, for a step that should not be prepared before `trigger` is there."""
         return replace(
             self,
-            momentum=ops.after(self.momentum, trigger),
-            weight_decay=ops.after(self.weight_decay, trigger),
+            momentum=ops.after(self.momentum, trigger, apart=True),
+            weight_decay=ops.after(self.weight_decay, trigger, apart=True),
         )
 
     def step(

@@ -16,6 +16,7 @@ import tensorflow as tf
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite_converters import differentiable as ops
 from lrtflite_converters.tflite import to_tflite
+from lrtflite_converters.window import Edges
 
 LIMITS: dict[str, Any] = {"r_max": 1.25, "d_max": 0.5}
 
@@ -63,8 +64,8 @@ def renorm_ours(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
     norm = ops.Renorm.of([x], gamma, beta, mean, tf.square(spread), **LIMITS)
 
     def pull(dy: Any) -> Any:
-        (dx,), dgamma, dbeta = norm.pull([x], [dy])
-        return dx, dgamma, dbeta
+        pulled = norm.pull([x], [dy])
+        return pulled(x, dy), pulled.dgamma, pulled.dbeta
 
     return norm(x), pull
 
@@ -88,12 +89,18 @@ def convolution_case(size: tuple[int, int], stride: int, k: int) -> Case:
     )
 
 
-def depthwise_case(size: tuple[int, int], stride: int, k: int) -> Case:
+def depthwise_case(
+    size: tuple[int, int], stride: int, k: int, *, count: int = 3, edges: Edges = None
+) -> Case:
+    rows, columns = edges or ((0, 0), (0, 0))
+    padding = "SAME" if edges is None else "VALID"
     return Case(
-        f"depthwise_{size[0]}x{size[1]}_s{stride}_k{k}",
-        lambda x, w: ops.depthwise(x, w, stride=stride),
-        lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, stride, stride, 1], "SAME"),
-        ((3, *size, 4), (k, k, 4, 1)),
+        f"depthwise_{size[0]}x{size[1]}_s{stride}_k{k}_n{count}" + ("_edges" if edges else ""),
+        lambda x, w: ops.depthwise(x, w, stride=stride, edges=edges),
+        lambda x, w: tf.nn.depthwise_conv2d(
+            tf.pad(x, [[0, 0], rows, columns, [0, 0]]), w, [1, stride, stride, 1], padding
+        ),
+        ((count, *size, 4), (k, k, 4, 1)),
         2,
     )
 
@@ -105,6 +112,11 @@ CASES = [
     *(convolution_case(*c) for c in (((6, 7), 2, 5), ((4, 4), 2, 1), ((5, 6), 1, 5))),
     *(depthwise_case(*c) for c in (((8, 8), 1, 3), ((8, 8), 2, 3), ((7, 7), 1, 3))),
     *(depthwise_case(*c) for c in (((9, 5), 2, 3), ((6, 7), 2, 5))),
+    depthwise_case((8, 7), 2, 3, edges=((0, 1), (1, 0))),
+    # Patterns enough for a product per channel, on small images.
+    *(depthwise_case(*c, count=8) for c in (((8, 8), 2, 3), ((4, 4), 1, 3), ((3, 5), 2, 5))),
+    depthwise_case((6, 5), 1, 2, count=9),
+    depthwise_case((8, 7), 2, 3, count=8, edges=((0, 1), (1, 0))),
     Case("batch_renorm", renorm_ours, renorm_plain, ((40, 6), (6,), (6,), (6,), (6,)), 3),
     Case("relu", ops.relu, tf.nn.relu, ((9, 4),), 1),
     Case("relu6", ops.relu6, tf.nn.relu6, ((40, 4),), 1),
@@ -140,6 +152,18 @@ def assert_close(found: dict[str, Any], expected: dict[str, np.ndarray]) -> None
 def test_gradients_in_tensorflow(case: Case, seed: int) -> None:
     found = case.run(tf.constant(case.upstream()), *map(tf.constant, case.inputs(seed)))
     assert_close(found, case.expected(seed))
+
+
+@pytest.mark.parametrize(
+    ("images", "loops"),
+    [((8, 4, 4, 6), False), ((7, 4, 4, 6), True), ((None, 4, 4, 6), True), ((8, 8, 8, 6), True)],
+    ids=["small", "few", "any number", "large"],
+)
+def test_many_small_images_are_multiplied(images: tuple[Any, ...], loops: bool) -> None:
+    specs = [tf.TensorSpec(shape, tf.float32) for shape in (images, (3, 3, 6, 1))]
+    traced = tf.function(lambda x, w: ops.depthwise(x, w)[0]).get_concrete_function(*specs)
+    kinds = {operation.type for operation in traced.graph.get_operations()}
+    assert ("DepthwiseConv2dNative" in kinds, "BatchMatMulV2" in kinds) == (loops, not loops)
 
 
 def test_moments_move_as_the_paper_says() -> None:
