@@ -5,7 +5,7 @@ is all of it: forward with Batch Renorm in training mode, backward, momentum, we
 Each contestant lives in a process of its own; they take turns, so that other programs on the
 machine disturb all alike. Bundles are converted once, into build/steps.
 
-    python benchmarks/training_step.py [--layers-table [--all | --layers LAYER ...]]
+    python benchmarks/training_step.py [--layers-table [--layers LAYER ...]]
 """
 
 from __future__ import annotations
@@ -34,13 +34,6 @@ from lrtflite_firmware_sim.machine import this_machine
 
 LAYER, BATCH, NEW = "conv5_4/dw", 128, 21
 BATCHES = (32, 64, 128, 256)
-# Those of the paper's table of computation and accuracy.
-PAPER_LAYERS = (
-    "images",
-    *(f"conv5_{unit}/dw" for unit in range(1, 7)),
-    "conv6/dw",
-    "pool6",
-)
 TORCH = {
     "torch-renorm": "PyTorch, Batch Renorm in Python",
     "torch-batchnorm": "PyTorch, its fused Batch Norm",
@@ -60,7 +53,7 @@ def main() -> None:
         print(comparison(weights, arguments.rounds, arguments.steps), flush=True)
         print(batch_sizes(weights, arguments.rounds, arguments.steps), flush=True)
         if arguments.layers_table:
-            print(replay_layers(weights, arguments.layers), flush=True)
+            print(replay_layers(weights, arguments.layers or REPLAY_LAYERS), flush=True)
     except LrtfliteError as error:
         sys.exit(f"Error: {error}")
     print(f"\n{this_machine()}; {versions()}")
@@ -72,17 +65,19 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--steps", type=int, default=3, help="of each contestant in a round")
     parser.add_argument("--layers-table", action="store_true", help="one row per replay layer")
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--layers", nargs="+", choices=REPLAY_LAYERS, metavar="LAYER")
-    which.add_argument("--all", action="store_true", help="every layer, not the paper's nine")
+    parser.add_argument(
+        "--layers",
+        nargs="+",
+        choices=REPLAY_LAYERS,
+        metavar="LAYER",
+        help="of the table [every layer, which takes an hour to convert]",
+    )
     parser.add_argument("--weights", default=weights, help="[%(default)s]")
     arguments = parser.parse_args()
     if min(arguments.rounds, arguments.steps) < 1:
         parser.error("expected at least 1 round of at least 1 step")
-    if (arguments.layers or arguments.all) and not arguments.layers_table:
-        parser.error("--layers and --all go with --layers-table")
-    if not arguments.layers:
-        arguments.layers = REPLAY_LAYERS if arguments.all else PAPER_LAYERS
+    if arguments.layers and not arguments.layers_table:
+        parser.error("--layers goes with --layers-table")
     return arguments
 
 

@@ -100,8 +100,9 @@ class Model:
         tensor, runner = self.signatures[signature].inputs[name], self._runners[signature]
         try:
             wrapper, subgraph = runner._interpreter_wrapper, runner._subgraph_index
-            wrapper.AllocateTensors(subgraph)
-            own = wrapper.tensor(self._interpreter, runner._inputs[name], subgraph)
+            with self._lock:
+                wrapper.AllocateTensors(subgraph)
+                own = wrapper.tensor(self._interpreter, runner._inputs[name], subgraph)
         except (AttributeError, LookupError, TypeError, ValueError):
             return np.empty(tensor.shape, tensor.dtype)
         return np.asarray(own)
