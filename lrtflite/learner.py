@@ -172,7 +172,8 @@ class Learner:
 
     def predict_latents(self, latents: NDArray[Any], *, top: int = 3) -> list[list[Prediction]]:
         """`predict` for a client that has latents already."""
-        return top_predictions(self.probabilities(latents), self.labels, top=top)
+        labels = self.labels  # before a session that ends meanwhile gives a slot another one
+        return top_predictions(self.probabilities(latents), labels, top=top)
 
     def learn(
         self,
@@ -257,8 +258,7 @@ class Learner:
         A session that is running is not committed; the path is let go when it ends.
         """
         self._closed = True
-        if self._busy.acquire(blocking=False):
-            self._let_go()
+        self._close_if_idle()
 
     def __enter__(self) -> Learner:
         return self
@@ -348,13 +348,14 @@ class Learner:
                     self._roll_back()
                 raise
         finally:
-            self._let_go()
+            self._busy.release()
+            self._close_if_idle()
 
-    def _let_go(self) -> None:
-        """End what holds the learner, and the learner itself if it was closed meanwhile."""
-        if self._closed and self._checkpoint is not None:
+    def _close_if_idle(self) -> None:
+        """Whichever comes last, `close` or the end of a session, lets the state path go."""
+        if self._closed and self._checkpoint is not None and self._busy.acquire(blocking=False):
             self._checkpoint.close()
-        self._busy.release()
+            self._busy.release()
 
     @contextmanager
     def _session(

@@ -29,13 +29,13 @@ class Composition:
 
         In proportion, every pattern is seen as often as any other: the paper's 300 new and 1500
         stored are 21 + 107. Given more room, a short session would teach the head that hardly
-        anything but its class exists; hence the limit, too, while the memory is small. All new
-        while it is empty.
+        anything but its class exists; hence the limit, too, while the memory is small. Something is
+        replayed unless the memory is empty, or a mini-batch has one place only.
         """
         if not stored:
             return cls(batch_size, 0)
         share = round(batch_size * new / (new + stored))
-        taken = min(max(share, 1), new_per_batch)
+        taken = min(max(share, 1), new_per_batch, max(batch_size - 1, 1))
         return cls(taken, batch_size - taken)
 
     def steps_per_epoch(self, patterns: int) -> int:
@@ -57,7 +57,7 @@ def minibatches(
 
     INVARIANT: a mini-batch is always full, row k of the latents belongs to row k of the targets,
     and every new pattern is used once before any is used twice. The arrays are the same ones at
-    every step, overwritten in place; `out` is to be that of the latents.
+    every step, overwritten in place; `out`, if given, is the one for the latents.
     """
     size = composition.new + composition.replayed
     batch = np.empty((size, *latents[0].shape), latents[0].dtype) if out is None else out

@@ -58,7 +58,7 @@ def verify_bundle(path: str | Path, *, runtime: str = "auto", threads: int = 1) 
 
 
 def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterator[Check]:
-    """Whether both models have the signatures and shapes that the manifest promises."""
+    """Whether both models have the signatures, shapes and latents that the manifest promises."""
     size, slots = manifest.input_size, manifest.slots
     latent, batch = manifest.latent_shape, manifest.batch_size
     frames: dict[str, dict[str, tuple[int, ...]]] = {"extract": {"frames": (-1, size, size, 3)}}
@@ -84,6 +84,12 @@ def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterat
             for name in names
             for tensor, shape in expected[name].items()
             if _shape(model.signatures[name], tensor) != shape
+        ]
+        odd += [
+            f"{name}.latents is {found.dtype}, not {manifest.latent_dtype}"
+            for name in names
+            if (found := model.signatures[name].inputs.get("latents"))
+            and found.dtype != np.dtype(manifest.latent_dtype)
         ]
         if "save" in names:
             odd += _unpaired(model)

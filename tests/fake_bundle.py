@@ -68,6 +68,10 @@ class FakeModel:
             for name, tensor in self.signatures.get("restore", Signature({}, {})).inputs.items()
         }
 
+    def buffer(self, signature: str, name: str) -> Any:
+        tensor = self.signatures[signature].inputs[name]
+        return np.empty(tensor.shape, tensor.dtype)
+
     def run(self, signature: str, **inputs: Any) -> dict[str, Any]:
         listed = self.signatures[signature].inputs
         assert set(inputs) == set(listed), f"{signature} takes {set(listed)}"

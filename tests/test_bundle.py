@@ -123,7 +123,13 @@ def test_shapes_that_the_manifest_denies_fail_the_verification(copy: Path) -> No
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("batch_size", 64), ("labels", [None] * 20), ("latent_shape", [7]), ("input_size", 64)],
+    [
+        ("batch_size", 64),
+        ("labels", [None] * 20),
+        ("latent_shape", [7]),
+        ("latent_dtype", "uint8"),
+        ("input_size", 64),
+    ],
 )
 def test_a_learner_refuses_a_manifest_that_does_not_fit(
     copy: Path, field: str, value: object

@@ -33,10 +33,11 @@ def test_a_small_memory_keeps_its_places_and_an_empty_one_cannot() -> None:
     assert compose(8, 8, new=5, stored=1) == Composition(7, 1)
 
 
-def test_something_is_replayed_wherever_the_bundle_leaves_room() -> None:
+def test_something_is_replayed_wherever_there_is_room() -> None:
     # 8 x 90 / 91 rounds to 8; nothing but new patterns would forget the stored one.
-    assert compose(8, 8, new=90, stored=1) == Composition(8, 0)
-    assert compose(8, 7, new=90, stored=1) == Composition(7, 1)
+    assert compose(8, 8, new=90, stored=1) == Composition(7, 1)
+    assert compose(2, 2, new=4, stored=1) == Composition(1, 1)
+    assert compose(1, 1, new=4, stored=1) == Composition(1, 0)
 
 
 def compose(batch_size: int, new_per_batch: int, *, new: int, stored: int) -> Composition:

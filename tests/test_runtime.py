@@ -66,6 +66,7 @@ def test_a_buffer_is_the_input_itself_and_stays_valid(demo: Path, name: str) -> 
         found = head.run("train", latents=buffer, targets=targets, **rates)
         expected = other.run("train", latents=latents, targets=targets, **rates)
         assert found["loss"] == expected["loss"]
+        assert np.shares_memory(buffer, head.buffer("train", "latents")), "it has moved"
 
 
 def test_a_runtime_that_hides_its_memory_gets_an_array(

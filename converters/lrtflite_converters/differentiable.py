@@ -14,13 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Callable
+from typing import Callable
 
 import tensorflow as tf
 
-from lrtflite_converters.window import Edges, Window
+from lrtflite_converters.window import Edges, Tensor, Window
 
-Tensor = Any  # TensorFlow has no types
 Gradients = tuple[Tensor, ...]
 Pullback = Callable[[Tensor], Gradients]
 # A depthwise convolution is a product where that has few enough links between pixels, and patterns
@@ -42,7 +41,10 @@ def matmul(a: Tensor, b: Tensor, *, transpose_b: bool = False) -> Tensor:
 
 
 def pointwise(x: Tensor, kernel: Tensor) -> tuple[Tensor, Pullback]:
-    """A 1x1 convolution, or a dense layer: (M, K) or (1, M, K), (K, N) -> the same with N."""
+    """A 1x1 convolution, or a dense layer: (M, K), (K, N) -> (M, N).
+
+    Each may have a 1 before; `x` says whether the value has.
+    """
 
     def pull(dy: Tensor) -> Gradients:
         dkernel = matmul(tf.linalg.matrix_transpose(x), dy)
@@ -92,7 +94,7 @@ def depthwise(
 def _depthwise_product(x: Tensor, kernel: Tensor, window: Window) -> tuple[Tensor, Pullback]:
     """The same as a product per channel: an image's pixels times a matrix, most of it zeros.
 
-    On a small image that is less work than a runtime's loop over pixels and channels.
+    More arithmetic, but on a small image it takes less time than a loop over pixels and channels.
     """
     count, channels = x.shape[0], x.shape[3]
     pixels, steps = math.prod(window.image), math.prod(window.steps)

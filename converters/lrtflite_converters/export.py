@@ -67,7 +67,7 @@ class ExportOptions:
             )
         if trains_trunk(self.replay_layer) and batch < SMALLEST_RENORM_BATCH:
             raise ModelError(
-                f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below pool6, where "
+                f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below conv6/sep, where "
                 f"Batch Renorm takes moments of it, got {batch}; the paper uses 128"
             )
         if self.adapt_moments and self.replay_layer == "images":

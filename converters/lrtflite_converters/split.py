@@ -120,6 +120,11 @@ def _unit(
             "Expected a square convolution without bias, dilation, groups or activation, "
             f"got {_describe(convolution)}; build the network without them"
         )
+    if padding is not None and max(max(side) for side in padding) >= height:
+        raise ModelError(
+            f"Expected at most {height - 1} rows of zeros before a {height}x{height} convolution, "
+            f"got {padding} before {_describe(convolution)}; pad less"
+        )
     edges: Edges = padding
     if padding is None and convolution.padding == "valid" and height > 1:
         edges = ((0, 0), (0, 0))

@@ -14,8 +14,9 @@ import numpy as np
 import tensorflow as tf
 
 from lrtflite.host.mobilenet import scale_frames
-from lrtflite_converters.differentiable import Renorm, RenormPull, Tensor, after
+from lrtflite_converters.differentiable import Renorm, RenormPull, after
 from lrtflite_converters.unit import STATE, Rates, Unit, Weights
+from lrtflite_converters.window import Tensor
 
 # Aimed at for the largest array of a part, which should stay in the cache; and how many parts at
 # most, because each makes the graph longer.
@@ -123,12 +124,12 @@ class TrainingPass:
         ds = self._pull_pool(dfeatures)
         for index in reversed(range(len(self.traces))):
             trace = self.traces[index]
-            norm = trace.norm.pull(trace.zs, ds)
-            ds, dkernel = self._pull_convolution(index, norm.after(norm.b, apart=True), ds)
+            pulled = trace.norm.pull(trace.zs, ds)
+            ds, dkernel = self._pull_convolution(index, pulled.after(pulled.b, apart=True), ds)
             self._update(
                 index,
-                {"kernel": dkernel, "gamma": norm.dgamma, "beta": norm.dbeta},
-                rates.after(dkernel),
+                {"kernel": dkernel, "gamma": pulled.dgamma, "beta": pulled.dbeta},
+                rates.after(pulled.dbeta if dkernel is None else dkernel),
                 moment_rate=moment_rate,
             )
 
@@ -145,19 +146,23 @@ class TrainingPass:
         return ds
 
     def _pull_convolution(
-        self, index: int, norm: RenormPull, ds: Sequence[Tensor]
-    ) -> tuple[list[Tensor], Tensor]:
-        """The same below a unit, and the gradient of its kernel; nothing below the first."""
+        self, index: int, pulled: RenormPull, ds: Sequence[Tensor]
+    ) -> tuple[list[Tensor], Tensor | None]:
+        """From the gradient of each part before a unit's activation to that before the last one's.
+
+        None of the parts below the first unit. And the gradient of the kernel, where it trains.
+        """
         unit, trace = self.trunk.units[index], self.traces[index]
         below: list[Tensor] = []
         dkernel = None
         for part, (z, d) in enumerate(zip(trace.zs, ds)):
             # One part after the other, so that one part's arrays are about at a time.
-            done: list[Tensor] = [] if dkernel is None else [dkernel, *below[-1:]]
-            dz = norm.after(*done)(z, d)
+            done = [array for array in (dkernel, *below[-1:]) if array is not None]
+            dz = pulled.after(*done)(z, d)
             x = self._output(index - 1, part, trigger=dz)
             dx, more = unit.convolve(x, trace.values["kernel"])[1](dz)
-            dkernel = more if dkernel is None else dkernel + more
+            if unit.trains_kernel:
+                dkernel = more if dkernel is None else dkernel + more
             if index:
                 below.append(self._slope(index - 1, x) * tf.reshape(dx, x.shape))
         return below, dkernel

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from lrtflite_converters import differentiable as ops
-from lrtflite_converters.differentiable import Activation, Pullback, Renorm, Tensor
-from lrtflite_converters.window import Edges
+from lrtflite_converters.differentiable import Activation, Pullback, Renorm
+from lrtflite_converters.window import Edges, Tensor
 
 STATE = ("kernel", "gamma", "beta", "mean", "variance")
 # Limits of r and d, those that the authors' code ends its first batch with. The paper's 1.25 and

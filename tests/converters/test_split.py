@@ -57,6 +57,10 @@ def unit(x: Any, **convolution: Any) -> Any:
         (lambda x: unit(x, use_bias=True), r"without bias.*got odd \(Conv2D\)"),
         (lambda x: unit(x, kernel_size=3, dilation_rate=2), r"dilation.*got odd"),
         (lambda x: unit(x, groups=2), r"groups.*got odd"),
+        (
+            lambda x: unit(layers.ZeroPadding2D(((0, 3), (0, 3)))(x), kernel_size=3),
+            r"at most 2 rows of zeros .* got \(\(0, 3\), \(0, 3\)\) before odd",
+        ),
         (lambda x: unit(x, activation="relu"), r"activation.*got odd"),
         (lambda x: layers.ReLU(4.0, name="odd")(BatchRenorm()(x)), "in turn, got"),
         (
@@ -96,7 +100,7 @@ def test_names_that_are_no_replay_layer(name: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"batch_size": 1}, "at least 2 below pool6"),
+        ({"batch_size": 1}, "at least 2 below conv6/sep"),
         ({"adapt_moments": True, "new_per_batch": 1}, "at least 2 new patterns"),
         ({"adapt_moments": True, "replay_layer": "images"}, "leave --adapt-moments out"),
         ({"trunk_lr": 0.1, "replay_layer": "pool6"}, "no --trunk-lr at pool6"),

@@ -23,6 +23,8 @@ from lrtflite_converters.split import below, units_above
 from lrtflite_converters.trunk import Trunk
 
 SLOTS = 4
+# In three parts: two of eight, enough to multiply small images, and one of seven, which are not.
+BATCH = 23
 RATES = {"lr": 0.02, "trunk_lr": 0.01, "momentum": 0.9, "weight_decay": 0.01, "moment_rate": 0.05}
 
 
@@ -104,8 +106,8 @@ def test_a_step_is_autodiffs(
     monkeypatch.setattr(trunk_module, "PART_BYTES", 1)  # as many parts as can be
     monkeypatch.setattr(trunk_module, "MOST_PARTS", 3)  # and of uneven sizes
     model = small_network(seed=seed, input_size=input_size, activation=activation)
-    head = make_head(model, replay_layer, batch_size=11)
-    ((latents, targets),) = batches(model, replay_layer, batch_size=11, steps=1)
+    head = make_head(model, replay_layer, batch_size=BATCH)
+    ((latents, targets),) = batches(model, replay_layer, batch_size=BATCH, steps=1)
     reference = KerasReference(model, replay_layer, head.cw.numpy())
     before = {"tw": head.cw.numpy(), **reference.state()}
     head.begin(counts=np.ones(SLOTS, np.float32))
@@ -132,6 +134,20 @@ def test_frozen_depthwise_kernels_stay_and_all_else_moves() -> None:
         if not np.array_equal(variable.numpy(), before[name])
     }
     assert set(before) - moved == {"conv6_dw_kernel"}
+
+
+def test_no_gradient_is_computed_of_a_frozen_kernel() -> None:
+    model = small_network(seed=0, input_size=64)
+    products = {}
+    for train_depthwise in (True, False):
+        head = make_head(model, "conv5_6/dw", batch_size=8, train_depthwise=train_depthwise)
+        pruned = tf.compat.v1.graph_util.extract_sub_graph(
+            head.train.graph.as_graph_def(),
+            [op.name for op in head.train.graph.get_operations() if op.type == "AssignVariableOp"],
+        )
+        products[train_depthwise] = sum(node.op == "BatchMatMulV2" for node in pruned.node)
+    # Of conv6/dw: that of the pixels and their gradients, and that of its weights' places.
+    assert products[True] - products[False] == 2
 
 
 def test_inference_is_kerass() -> None:
@@ -211,11 +227,11 @@ def test_ten_steps_in_tflite_are_ten_of_autodiff(
     monkeypatch.setattr(trunk_module, "PART_BYTES", 1)
     monkeypatch.setattr(trunk_module, "MOST_PARTS", 3)
     model = make()
-    head = make_head(model, replay_layer, batch_size=10)
+    head = make_head(model, replay_layer, batch_size=BATCH)
     path = tmp_path / "head.tflite"
     path.write_bytes(convert_head(head))
     assert custom_ops(path) == []
-    steps = batches(model, replay_layer, batch_size=10, steps=10)
+    steps = batches(model, replay_layer, batch_size=BATCH, steps=10)
     np.savez(
         tmp_path / "inputs.npz",
         latents=np.stack([latents for latents, _ in steps]),

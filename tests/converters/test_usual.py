@@ -15,7 +15,7 @@ from lrtflite_converters.usual import usual_minibatch, usual_training
 def test_help_names_the_rates_of_a_bundle() -> None:
     text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
     above, below = usual_training("pool6"), usual_training("conv5_4/dw")
-    assert f"default: ({above.epochs}; {below.epochs} below pool6)" in text
+    assert f"default: ({above.epochs}; {below.epochs} below conv6/sep)" in text
     assert above.lr == below.lr
     assert f"default: ({above.lr:g} x 1024 / features)" in text
     assert f"default: ({below.trunk_lr:g})" in text
