@@ -5,8 +5,10 @@
         stapler/  IMG_3.jpg  IMG_4.jpg ...
 
     python teach_from_folder.py bundle things --state state --predict new.jpg
+    python teach_from_folder.py bundle --state state --predict another.jpg    # ask only
 
-The state folder keeps what was learned: run it again with another folder, and it knows both.
+The state folder keeps what was learned: run it again with another folder, and it knows both. A
+class that it knows already is taught again from the pictures in the folder.
 """
 
 from __future__ import annotations
@@ -20,42 +22,60 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 from lrtflite import Learner, LrtfliteError, fit_frame
+from lrtflite.errors import InputError
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 
 
 def frame(path: Path, size: int) -> NDArray[np.uint8]:
     """One picture as the model wants it: upright, square, (size, size, 3) uint8 RGB."""
-    with Image.open(path) as image:
-        return fit_frame(np.asarray(ImageOps.exif_transpose(image).convert("RGB")), size)
+    try:
+        with Image.open(path) as image:
+            return fit_frame(np.asarray(ImageOps.exif_transpose(image).convert("RGB")), size)
+    except OSError as error:
+        raise InputError(f"Expected a picture, got {path}: {error}") from error
 
 
 def pictures(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.suffix.lower() in PICTURES)
 
 
+def classes(things: Path) -> dict[str, list[Path]]:
+    """The pictures of each class."""
+    if not things.is_dir():
+        raise InputError(
+            f"Expected a folder with one folder per class, got {things}, which is none"
+        )
+    found = {path.name: pictures(path) for path in sorted(things.iterdir()) if path.is_dir()}
+    if not found:
+        raise InputError(f"Expected one folder of pictures per class, got no folder in {things}")
+    if empty := [name for name, paths in found.items() if not paths]:
+        raise InputError(f"Expected pictures of each class, got none in {things / empty[0]}")
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Teach a bundle from folders of pictures.")
     parser.add_argument("bundle", type=Path, help="what `lrtflite convert` made")
-    parser.add_argument("things", type=Path, help="a folder with one folder of pictures per class")
+    parser.add_argument(
+        "things", type=Path, nargs="?", help="a folder with one folder of pictures per class"
+    )
     parser.add_argument("--state", type=Path, help="where to keep what is learned")
     parser.add_argument("--predict", type=Path, nargs="*", default=[], help="pictures to name")
     options = parser.parse_args()
 
-    classes = {path: pictures(path) for path in sorted(options.things.iterdir()) if path.is_dir()}
-    if not classes or not all(classes.values()):
-        empty = next((path for path, found in classes.items() if not found), options.things)
-        sys.exit(f"Error: Expected one folder of pictures per class, got no pictures in {empty}")
+    to_teach = classes(options.things) if options.things else {}
     if missing := [path for path in options.predict if not path.is_file()]:
         sys.exit(f"Error: Expected a picture to name, got {missing[0]}, which is not there")
 
     with Learner.open(options.bundle, options.state) as learner:
         size = learner.bundle.manifest.input_size
-        for folder, paths in classes.items():
+        for name, paths in to_teach.items():
+            again = " again" if name in learner.learned else ""
             # A generator: the next picture is read while the last one is extracted.
-            report = learner.learn((frame(path, size) for path in paths), folder.name)
+            report = learner.learn((frame(path, size) for path in paths), name)
             print(
-                f"learned {folder.name} from {report.frames} pictures "
+                f"learned {name}{again} from {report.frames} pictures "
                 f"in {report.ready_to_committed_ms:.0f} ms, {report.replay_patterns} in memory"
             )
         for path in options.predict:
@@ -68,3 +88,5 @@ if __name__ == "__main__":
         main()
     except (LrtfliteError, OSError) as error:
         sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        sys.exit("Interrupted; what was learned before is kept")

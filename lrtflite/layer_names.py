@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from lrtflite.errors import ModelError
 
 # The paper's Table "model_arch": block, filters of its pointwise convolution at alpha 1.0, stride
@@ -38,12 +40,23 @@ def check_replay_layer(name: str) -> None:
     """Refuse a layer that is not there, or lies inside a unit."""
     if name in REPLAY_LAYERS:
         return
-    unit = name.rpartition("/")[0]
-    if unit in REPLAY_LAYERS:
+    if unit := _unit_around(name):
         raise ModelError(
             f"Expected a replay layer that ends a unit, got {name!r}, which lies inside one; "
             f"take {unit!r}"
         )
     if name == "fc7":
         raise ModelError("Expected a replay layer below the classifier, got 'fc7'; take 'pool6'")
+    if near := get_close_matches(name.lower(), REPLAY_LAYERS, n=1, cutoff=0.75):
+        raise ModelError(f"Expected a replay layer, got {name!r}; did you mean {near[0]!r}?")
     raise ModelError(f"Expected a replay layer of {', '.join(REPLAY_LAYERS)}, got {name!r}")
+
+
+def _unit_around(name: str) -> str | None:
+    """The unit that a layer is part of, by this project's names or those of keras.applications."""
+    unit = name.rpartition("/")[0]
+    if unit in REPLAY_LAYERS:
+        return unit
+    if name in PAPER_NAMES:
+        return PAPER_NAMES[name]
+    return PAPER_NAMES.get(name.removesuffix("_bn").removesuffix("_relu"))

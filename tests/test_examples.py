@@ -83,7 +83,27 @@ def test_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> None:
     state = newest_state(tmp_path / "state")
     assert [label for label in state.meta["labels"] if label] == ["bricks", "tiles"]
     assert state.meta["sessions"] == 2
-    assert "nowhere" in run("teach_from_folder.py", demo, "nowhere", fails=True)
+
+    asked = run("teach_from_folder.py", demo, *args).splitlines()
+    assert asked == lines[1:], "asking teaches nothing"
+    again = run("teach_from_folder.py", demo, "day 1", "--state", "state")
+    assert again.startswith("learned tiles again from 8 pictures")
+
+
+def test_teach_from_folder_says_what_is_wrong(demo: Path, tmp_path: Path, run: Run) -> None:
+    def error(things: str) -> str:
+        return run("teach_from_folder.py", demo, things, "--state", "state", fails=True)
+
+    assert "got nowhere, which is none" in error("nowhere")
+    mug = tmp_path / "things" / "mug"
+    mug.mkdir(parents=True)
+    assert f"got none in {mug.relative_to(tmp_path)}" in error("things")
+    broken = mug / "broken.jpg"
+    broken.write_bytes(b"not a picture")
+    assert "got no folder in" in error("things/mug")
+    assert "broken.jpg" in error("things")
+    assert "Traceback" not in error("things")
+    assert newest_state(tmp_path / "state").meta["sessions"] == 0
 
 
 def test_camera_loop_learns_what_is_named(demo: Path, tmp_path: Path, run: Run) -> None:

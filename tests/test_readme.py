@@ -69,17 +69,18 @@ def desk(tmp_path: Path, demo: Path) -> Path:
 def test_python(desk: Path) -> None:
     [snippet] = blocks("python")
     assert len(snippet.splitlines()) <= 25
-    done = subprocess.run(
-        [sys.executable, "-c", snippet], cwd=desk, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert re.fullmatch(r"mug: 6 frames, \d+ ms", lines[0])
-    assert re.fullmatch(r"stapler: 6 frames, \d+ ms", lines[1])
-    assert re.fullmatch(r"mug \d+%", lines[2])
-    # Renamed, and what was forgotten is back.
-    labels = newest_state(desk / "state").meta["labels"]
-    assert [label for label in labels if label] == ["my mug", "stapler"]
+    for _ in range(2):  # readers run it again
+        done = subprocess.run(
+            [sys.executable, "-c", snippet], cwd=desk, capture_output=True, text=True, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        lines = done.stdout.splitlines()
+        assert re.fullmatch(r"mug: 6 frames, \d+ ms", lines[0])
+        assert re.fullmatch(r"stapler: 6 frames, \d+ ms", lines[1])
+        assert re.fullmatch(r"mug \d+%", lines[2])
+        # The other name was undone, and the stapler is forgotten.
+        labels = newest_state(desk / "state").meta["labels"]
+        assert [label for label in labels if label] == ["mug"]
 
 
 @pytest.mark.parametrize(

@@ -78,12 +78,8 @@ def command(
     every installed runtime before it is put in place. How it trains is a default, which a device
     may change in each session.
     """
-    from lrtflite.layer_names import check_replay_layer
-
-    check_replay_layer(replay_layer)  # before TensorFlow, which takes seconds to load
-
-    from lrtflite_converters.convert import convert, read_labels
-    from lrtflite_converters.export import ExportOptions
+    from lrtflite_converters.destination import check_out
+    from lrtflite_converters.options import ExportOptions, read_labels
 
     options = ExportOptions(
         replay_layer=replay_layer,
@@ -97,6 +93,11 @@ def command(
         train_depthwise=train_depthwise,
         adapt_moments=adapt_moments,
     )
+    check_out(out)
+
+    # All that can be checked without TensorFlow is: it takes seconds to load.
+    from lrtflite_converters.convert import convert
+
     convert(
         out,
         options=options,

@@ -1,4 +1,6 @@
 """Turn a Keras network into a bundle that learns on the device. Needs the `host` extra."""
 
-# Checks that TensorFlow is there and keeps it quiet, before any module here imports it.
-import lrtflite.host  # noqa: F401
+from lrtflite.errors import require
+
+# Not loaded yet: what a user got wrong is told before that.
+require("tensorflow", "tf_keras", extra="host")

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import tf_keras as keras
-
+from lrtflite.bundle import MANIFEST
 from lrtflite.errors import ModelError
 from lrtflite.host.model_file import load_model
 from lrtflite.host.weights import network
-from lrtflite_converters.export import ExportOptions, check_out, export_bundle
+from lrtflite_converters.destination import check_out
+from lrtflite_converters.export import export_bundle
+from lrtflite_converters.options import ExportOptions
+
+if TYPE_CHECKING:
+    import tf_keras as keras  # lrtflite.host loads it, quietly
 
 
 def convert(
@@ -25,27 +30,13 @@ def convert(
 ) -> Path:
     """Make the bundle `out` from a saved model, or from weights (by default the demo backbone)."""
     check_out(Path(out))
+    if (Path(out) / MANIFEST).exists():
+        progress(f"Replacing the bundle in {out}; states taught with it do not fit the new one")
     found, backbone = _find(model, weights, alpha=alpha, input_size=input_size)
     progress(f"Converting {backbone}, replay layer {options.replay_layer}")
     path = export_bundle(found, out, options=options, backbone=backbone)
     progress("Proved on every installed runtime")
     return path
-
-
-def read_labels(text: str | None) -> tuple[str, ...]:
-    """Labels from `a,b,c`, or from a file with one a line."""
-    if not text:
-        return ()
-    try:
-        lines = Path(text).read_text(encoding="utf-8").splitlines()
-    except UnicodeDecodeError as error:
-        raise ModelError(f"Expected labels in UTF-8, one a line, got {text}: {error}") from error
-    except OSError:  # no such file, or too long for a file's name: a list
-        lines = text.split(",")
-    labels = tuple(line.strip() for line in lines if line.strip())
-    if not labels or not all(label.isprintable() for label in labels):
-        raise ModelError(f"Expected labels as a,b,c or in a file, one a line, got {text!r}")
-    return labels
 
 
 def _find(

@@ -7,9 +7,7 @@ import io
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,95 +16,22 @@ import tensorflow as tf
 import tf_keras as keras
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES, FILES, GOLDEN, HEAD, MANIFEST, digest
-from lrtflite.errors import BundleError, ConversionError, ModelError
-from lrtflite.layer_names import check_replay_layer
-from lrtflite.manifest import Manifest, Training, trains_trunk
+from lrtflite.bundle import FEATURES, GOLDEN, HEAD, MANIFEST, digest
+from lrtflite.errors import ConversionError, ModelError
+from lrtflite.manifest import Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
+from lrtflite_converters.destination import check_out, parent_of, put_in_place, writing
 from lrtflite_converters.features import AdaptingFeatures, Features, convert_features
 from lrtflite_converters.golden import check_parts, golden_vectors
 from lrtflite_converters.head import Head, convert_head
+from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.split import below, find_layer, units_above, units_below
 from lrtflite_converters.tflite import op_names
 from lrtflite_converters.trunk import Trunk
-from lrtflite_converters.usual import usual_minibatch, usual_training
 
 # As many free slots as the paper's app has beside its ten pre-trained classes.
 FREE_SLOTS = 5
 DEFAULT_SLOTS = 50
-# The variance of one value is no variance.
-SMALLEST_RENORM_BATCH = 2
-
-
-@dataclass(frozen=True)
-class ExportOptions:
-    """How a bundle learns. None stands for what is usual at the replay layer.
-
-    The memory is that of the paper's experiments.
-    """
-
-    replay_layer: str = "pool6"
-    labels: tuple[str, ...] = ()
-    classes: int | None = None
-    batch_size: int | None = None
-    new_per_batch: int | None = None
-    replay_size: int = 1500
-    policy: str = "algorithm1"
-    train_depthwise: bool = True
-    adapt_moments: bool = False
-    lr: float | None = None
-    trunk_lr: float | None = None
-    epochs: int | None = None
-
-    def __post_init__(self) -> None:
-        check_replay_layer(self.replay_layer)
-        batch, new = self.minibatch
-        if not 1 <= new <= batch:
-            raise ModelError(
-                f"Expected 1 to {batch} new patterns in a mini-batch of {batch}, got {new}"
-            )
-        if trains_trunk(self.replay_layer) and batch < SMALLEST_RENORM_BATCH:
-            raise ModelError(
-                f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below conv6/sep, where "
-                f"Batch Renorm takes moments of it, got {batch}; the paper uses 128"
-            )
-        if self.adapt_moments and self.replay_layer == "images":
-            raise ModelError(
-                "Expected a replay layer above images to adapt the moments below it, got 'images'; "
-                "leave --adapt-moments out"
-            )
-        if self.adapt_moments and new < SMALLEST_RENORM_BATCH:
-            raise ModelError(
-                f"Expected at least {SMALLEST_RENORM_BATCH} new patterns a mini-batch to adapt "
-                f"moments to, got {new}; give more with --new-per-batch"
-            )
-        idle = [
-            *(["--trunk-lr"] if self.trunk_lr is not None else []),
-            *([] if self.train_depthwise else ["--freeze-depthwise"]),
-        ]
-        if idle and not trains_trunk(self.replay_layer):
-            raise ModelError(
-                f"Expected no {idle[0]} at {self.replay_layer}, where only the last layer trains; "
-                "leave it out, or replay a lower layer"
-            )
-        if self.classes is not None and self.classes < 1:
-            raise ModelError(f"Expected at least 1 class, got {self.classes}")
-        if len(set(self.labels)) != len(self.labels):
-            raise ModelError(f"Expected distinct labels, got {', '.join(self.labels)}")
-
-    @property
-    def minibatch(self) -> tuple[int, int]:
-        """Its size, and how many of it are new."""
-        usual_size, usual_new = usual_minibatch(self.replay_layer)
-        size = usual_size if self.batch_size is None else self.batch_size
-        if self.new_per_batch is not None:
-            return size, self.new_per_batch
-        return size, max(1, round(size * usual_new / usual_size))
-
-    def training(self, features: int) -> Training:
-        """How a head above so many features trains."""
-        usual = usual_training(self.replay_layer, features)
-        return usual.with_options(lr=self.lr, trunk_lr=self.trunk_lr, epochs=self.epochs)
 
 
 def export_bundle(
@@ -129,8 +54,8 @@ def export_bundle(
         HEAD: convert_head(head),
         GOLDEN: _npz(golden_vectors(features, head, batch_size=batch_size)),
     }
-    parent = _parent(out)
-    with _writing(out), tempfile.TemporaryDirectory(dir=parent, prefix=".bundle-") as folder:
+    parent = parent_of(out)
+    with writing(out), tempfile.TemporaryDirectory(dir=parent, prefix=".bundle-") as folder:
         made = Path(folder) / "bundle"
         made.mkdir()
         for name, content in contents.items():
@@ -155,38 +80,8 @@ def export_bundle(
         )
         (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         prove(made)
-        _put_in_place(made, out, aside=Path(folder) / "old")
+        put_in_place(made, out, aside=Path(folder) / "old")
     return out
-
-
-def check_out(out: Path) -> None:
-    """Refuse an output path that holds anything but a bundle, or cannot be written."""
-    if out.exists():
-        found = {path.name for path in out.iterdir()} if out.is_dir() else {out.name}
-        if found and (MANIFEST not in found or found.difference({MANIFEST, *FILES})):
-            raise BundleError(
-                f"Expected a new or empty folder, or a bundle and nothing else, got {out}; "
-                "choose another --out"
-            )
-    _parent(out)
-
-
-def _put_in_place(made: Path, out: Path, *, aside: Path) -> None:
-    """Swap folders, so that the old bundle or the new one is there."""
-    if out.exists() and not any(out.iterdir()):
-        # It may be the folder that someone stands in, which cannot be swapped.
-        for name in (*FILES, MANIFEST):
-            (made / name).replace(out / name)
-        return
-    replaces = out.exists()
-    if replaces:
-        out.replace(aside)
-    try:
-        made.replace(out)
-    except BaseException:
-        if replaces:
-            aside.replace(out)
-        raise
 
 
 def prove(bundle: Path) -> None:
@@ -200,23 +95,6 @@ def prove(bundle: Path) -> None:
                 f"The bundle does not prove itself on {describe_runtime(runtime)}: "
                 f"{said[-1] if said else f'exit code {done.returncode}'}"
             )
-
-
-def _parent(out: Path) -> Path:
-    parent = out.resolve().parent
-    with _writing(out):
-        parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=parent):
-            pass
-    return parent
-
-
-@contextmanager
-def _writing(out: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise BundleError(f"Cannot write a bundle to {out}: {error.strerror or error}") from error
 
 
 def _features(model: keras.Model, options: ExportOptions) -> Features:

@@ -6,14 +6,11 @@ Nothing on a device imports this package. Keras is always `tf_keras` (Keras 2).
 from __future__ import annotations
 
 import os
-from importlib.util import find_spec
 
-from lrtflite.errors import MissingExtra
+from lrtflite.errors import require
 from lrtflite.quiet import quiet_stderr
 
-for _package in ("tensorflow", "tf_keras"):
-    if find_spec(_package) is None:
-        raise MissingExtra(_package, "host")
+require("tensorflow", "tf_keras", extra="host")
 
 # TensorFlow reads it while it loads. Its errors still come as exceptions.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from types import ModuleType, SimpleNamespace
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from lrtflite.errors import LrtfliteError
 from lrtflite_cli.convert import command
 
 
@@ -20,13 +23,9 @@ def converted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
     def convert(_: object, *, options: Any, **__: object) -> None:
         calls.append(vars(options))
 
-    for name, offered in (
-        ("convert", {"convert": convert, "read_labels": lambda _: ()}),
-        ("export", {"ExportOptions": SimpleNamespace}),
-    ):
-        module = ModuleType(f"lrtflite_converters.{name}")
-        vars(module).update(offered)
-        monkeypatch.setitem(sys.modules, module.__name__, module)
+    module = ModuleType("lrtflite_converters.convert")
+    vars(module)["convert"] = convert
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     return calls
 
 
@@ -41,7 +40,7 @@ def test_what_is_not_given_is_left_to_the_replay_layer(converted: list[dict[str,
 
 def test_what_is_given_arrives(converted: list[dict[str, Any]]) -> None:
     words = "--batch-size 64 --new-per-batch 8 --epochs 3 --lr 0.5 --trunk-lr 0 "
-    words += "--freeze-depthwise --adapt-moments"
+    words += "--replay-layer conv5_4/dw --freeze-depthwise --adapt-moments"
     done = CliRunner().invoke(command, words.split())
     assert done.exit_code == 0, done.output
     [options] = converted
@@ -67,3 +66,26 @@ def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
     assert done.exit_code == 2
     assert words.split()[0] in done.output
     assert converted == []
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--replay-layer conv5_6dw", "got 'conv5_6dw'; did you mean 'conv5_6/dw'?"),
+        ("--replay-layer conv_pw_6_relu", "inside one; take 'conv4_2/sep'"),
+        ("--replay-layer conv5_4/dw --batch-size 1", "a mini-batch of at least 2"),
+        ("--trunk-lr 0.1", "no --trunk-lr at pool6"),
+        ("--labels a,b,c --classes 2", "at least 3 classes for the labels, got 2"),
+        ("--out .", "Expected a new or empty folder"),
+    ],
+)
+def test_bad_input_needs_no_tensorflow(
+    words: str, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    monkeypatch.setitem(sys.modules, "lrtflite_converters.convert", None)  # no import of it
+    with pytest.raises(LrtfliteError, match=re.escape(message)):
+        CliRunner().invoke(command, words.split(), catch_exceptions=False)
+    assert "tensorflow" not in sys.modules
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]

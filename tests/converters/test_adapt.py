@@ -15,7 +15,8 @@ from lrtflite.bundle import Bundle
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.renorm_schedule import RenormLimits, set_limits
-from lrtflite_converters.export import ExportOptions, export_bundle
+from lrtflite_converters.export import export_bundle
+from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.split import below
 
 DEVICE = """

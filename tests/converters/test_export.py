@@ -18,9 +18,10 @@ from lrtflite.errors import BundleError, ConversionError, ModelError
 from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.renorm_schedule import RenormLimits, set_limits
 from lrtflite.layer_names import REPLAY_LAYERS
-from lrtflite_converters.convert import convert, read_labels
-from lrtflite_converters.export import ExportOptions, export_bundle
+from lrtflite_converters.convert import convert
+from lrtflite_converters.export import export_bundle
 from lrtflite_converters.features import Features
+from lrtflite_converters.options import ExportOptions, read_labels
 from lrtflite_converters.split import below
 from lrtflite_converters.tflite import to_tflite
 

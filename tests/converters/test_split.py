@@ -12,7 +12,7 @@ from keras_reference import small_network
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
-from lrtflite_converters.export import ExportOptions
+from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.split import below, units_above, units_below
 
 layers = keras.layers

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from lrtflite.layer_names import REPLAY_LAYERS
 from lrtflite.manifest import Training, trains_trunk
 from lrtflite_cli.convert import command
-from lrtflite_converters.export import ExportOptions
+from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.usual import usual_minibatch, usual_training
 
 

@@ -1,0 +1,105 @@
+"""How a bundle shall learn: what `convert` takes, checked before TensorFlow is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lrtflite.errors import ModelError
+from lrtflite.layer_names import check_replay_layer
+from lrtflite.manifest import Training, trains_trunk
+from lrtflite_converters.usual import usual_minibatch, usual_training
+
+# The variance of one value is no variance.
+SMALLEST_RENORM_BATCH = 2
+
+
+@dataclass(frozen=True)
+class ExportOptions:
+    """How a bundle learns. None stands for what is usual at the replay layer.
+
+    The memory is that of the paper's experiments.
+    """
+
+    replay_layer: str = "pool6"
+    labels: tuple[str, ...] = ()
+    classes: int | None = None
+    batch_size: int | None = None
+    new_per_batch: int | None = None
+    replay_size: int = 1500
+    policy: str = "algorithm1"
+    train_depthwise: bool = True
+    adapt_moments: bool = False
+    lr: float | None = None
+    trunk_lr: float | None = None
+    epochs: int | None = None
+
+    def __post_init__(self) -> None:
+        check_replay_layer(self.replay_layer)
+        batch, new = self.minibatch
+        if not 1 <= new <= batch:
+            raise ModelError(
+                f"Expected 1 to {batch} new patterns in a mini-batch of {batch}, got {new}"
+            )
+        if trains_trunk(self.replay_layer) and batch < SMALLEST_RENORM_BATCH:
+            raise ModelError(
+                f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below conv6/sep, where "
+                f"Batch Renorm takes moments of it, got {batch}; the paper uses 128"
+            )
+        if self.adapt_moments and self.replay_layer == "images":
+            raise ModelError(
+                "Expected a replay layer above images to adapt the moments below it, got 'images'; "
+                "leave --adapt-moments out"
+            )
+        if self.adapt_moments and new < SMALLEST_RENORM_BATCH:
+            raise ModelError(
+                f"Expected at least {SMALLEST_RENORM_BATCH} new patterns a mini-batch to adapt "
+                f"moments to, got {new}; give more with --new-per-batch"
+            )
+        idle = [
+            *(["--trunk-lr"] if self.trunk_lr is not None else []),
+            *([] if self.train_depthwise else ["--freeze-depthwise"]),
+        ]
+        if idle and not trains_trunk(self.replay_layer):
+            raise ModelError(
+                f"Expected no {idle[0]} at {self.replay_layer}, where only the last layer trains; "
+                "leave it out, or replay a lower layer"
+            )
+        if self.classes is not None and self.classes < 1:
+            raise ModelError(f"Expected at least 1 class, got {self.classes}")
+        if self.classes is not None and self.classes < len(self.labels):
+            raise ModelError(
+                f"Expected at least {len(self.labels)} classes for the labels, got {self.classes}"
+            )
+        if len(set(self.labels)) != len(self.labels):
+            raise ModelError(f"Expected distinct labels, got {', '.join(self.labels)}")
+
+    @property
+    def minibatch(self) -> tuple[int, int]:
+        """Its size, and how many of it are new."""
+        usual_size, usual_new = usual_minibatch(self.replay_layer)
+        size = usual_size if self.batch_size is None else self.batch_size
+        if self.new_per_batch is not None:
+            return size, self.new_per_batch
+        return size, max(1, round(size * usual_new / usual_size))
+
+    def training(self, features: int) -> Training:
+        """How a head above so many features trains."""
+        usual = usual_training(self.replay_layer, features)
+        return usual.with_options(lr=self.lr, trunk_lr=self.trunk_lr, epochs=self.epochs)
+
+
+def read_labels(text: str | None) -> tuple[str, ...]:
+    """Labels from `a,b,c`, or from a file with one a line."""
+    if not text:
+        return ()
+    try:
+        lines = Path(text).read_text(encoding="utf-8").splitlines()
+    except UnicodeDecodeError as error:
+        raise ModelError(f"Expected labels in UTF-8, one a line, got {text}: {error}") from error
+    except OSError:  # no such file, or too long for a file's name: a list
+        lines = text.split(",")
+    labels = tuple(line.strip() for line in lines if line.strip())
+    if not labels or not all(label.isprintable() for label in labels):
+        raise ModelError(f"Expected labels as a,b,c or in a file, one a line, got {text!r}")
+    return labels
