@@ -18,6 +18,7 @@ import click
 if TYPE_CHECKING:
     from lrtflite.host.epoch_loop import TrainObserver
     from lrtflite.host.train_checkpoint import Epoch
+    from lrtflite.host.train_options import TrainOptions
     from lrtflite.host.training import TrainResult
 
 PATH = click.Path(path_type=Path, dir_okay=False)
@@ -118,11 +119,24 @@ def command(
     chosen = {name: value for name, value in given.items() if value is not None}
     options = replace(preset, seed=seed, **chosen)
     source = open_source(dataset, size=input_size, seed=seed)
+    if note := left_out(options, len(source.classes)):
+        click.echo(note, err=True)
     with _stop_on_ctrl_c() as cancel, _progress(options.epochs) as observer:
         result = train(source, out, options, resume=resume, observer=observer, cancel=cancel)
     if export_npz is not None:
         write_npz(result.model, export_npz)
     click.echo(_as_json(result, out, export_npz) if as_json else _as_text(result, out, export_npz))
+
+
+def left_out(options: TrainOptions, classes: int) -> str | None:
+    """What of a data set the first batch of a stream does not have."""
+    trained = min(options.first_classes, classes)
+    if options.schedule != "first-batch" or (trained == classes and options.visits == 1):
+        return None
+    return (
+        f"The first batch of a stream: {trained} of {classes} classes, visit 1 of {options.visits} "
+        f"each; to train all: --first-classes {classes} --visits 1"
+    )
 
 
 def _as_text(result: TrainResult, out: Path, export_npz: Path | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ from lrtflite.host import epoch_loop
 from lrtflite.host.model_file import load_model
 from lrtflite.host.train_checkpoint import TrainState, save_checkpoint
 from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
-from lrtflite_cli.train import command
+from lrtflite_cli.train import command, left_out
 
 SMALL = ["--schedule", "backbone", "--input-size", "32", "--batch-size", "8", "--lr", "0.02"]
 
@@ -78,6 +79,20 @@ def test_result_says_what_comes_next(tmp_path: Path, pictures: Path) -> None:
     assert "held-out accuracy " in result.stdout
     assert f"next: lrtflite convert --model {out}" in result.stdout
     assert "validation " in result.stderr
+
+
+def test_what_the_first_batch_leaves_out_is_said() -> None:
+    assert left_out(BACKBONE, 50) is None
+    assert left_out(replace(FIRST_BATCH, visits=1), 10) is None
+    for options, classes in (
+        (FIRST_BATCH, 12),
+        (FIRST_BATCH, 3),
+        (replace(FIRST_BATCH, visits=1), 12),
+    ):
+        said = left_out(options, classes)
+        assert said is not None
+        assert f"{min(10, classes)} of {classes} classes" in said
+        assert f"--first-classes {classes} --visits 1" in said
 
 
 def test_bad_input_is_refused(tmp_path: Path, pictures: Path) -> None:
