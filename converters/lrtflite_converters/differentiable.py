@@ -71,11 +71,15 @@ def convolution(
 
 
 def depthwise(
-    x: Tensor, kernel: Tensor, *, stride: int = 1, edges: Edges = None
+    x: Tensor, kernel: Tensor, *, stride: int = 1, edges: Edges = None, constant: bool = False
 ) -> tuple[Tensor, Pullback]:
-    """k x k per channel: (n, H, W, C), (k, k, C, 1) -> (n, H/stride, W/stride, C)."""
+    """k x k per channel: (n, H, W, C), (k, k, C, 1) -> (n, H/stride, W/stride, C).
+
+    A kernel that is `constant` is best left to a delegate.
+    """
     window = Window.of(x, kernel, stride, edges)
-    if window.links <= MOST_LINKS and (x.shape[0] or 0) >= FEWEST_PATTERNS:
+    small = window.links <= MOST_LINKS and (x.shape[0] or 0) >= FEWEST_PATTERNS
+    if small and not constant:
         return _depthwise_product(x, kernel, window)
 
     def pull(dy: Tensor) -> Gradients:

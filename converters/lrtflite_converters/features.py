@@ -90,7 +90,7 @@ class AdaptingFeatures(Features):
         moves = []
         for unit in self.units:
             values = self._values(unit)
-            z, _ = unit.convolve(x, values["kernel"])
+            z, _ = unit.convolve(x, values["kernel"], constant=True)
             norm = unit.renorm([z], values)
             mean, variance = (values[name] for name in MOMENTS)
             for moment, moved in zip(self._moments(unit), norm.moved(mean, variance, rate=rate)):

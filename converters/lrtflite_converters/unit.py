@@ -36,13 +36,16 @@ class Unit:
     trains_kernel: bool
     values: Mapping[str, Any]  # an array for each name in STATE
 
-    def convolve(self, x: Tensor, kernel: Tensor) -> tuple[Tensor, Pullback]:
-        """The convolution, in whatever rank suits it."""
+    def convolve(
+        self, x: Tensor, kernel: Tensor, *, constant: bool = False
+    ) -> tuple[Tensor, Pullback]:
+        """The convolution, in whatever rank suits it; `constant` if the kernel never changes."""
         if self.kind == "pointwise":
             return ops.pointwise(tf.reshape(x, [1, -1, self.image[2]]), kernel)
         x = tf.reshape(x, [-1, *self.image])
-        op = ops.depthwise if self.kind == "depthwise" else ops.convolution
-        return op(x, kernel, stride=self.stride, edges=self.edges)
+        if self.kind == "convolution":
+            return ops.convolution(x, kernel, stride=self.stride, edges=self.edges)
+        return ops.depthwise(x, kernel, stride=self.stride, edges=self.edges, constant=constant)
 
     def infer(self, x: Tensor, values: Mapping[str, Tensor]) -> Tensor:
         """The whole unit with its moving moments; `values` has a tensor for each name in STATE."""

@@ -166,6 +166,14 @@ def test_many_small_images_are_multiplied(images: tuple[Any, ...], loops: bool) 
     assert ("DepthwiseConv2dNative" in kinds, "BatchMatMulV2" in kinds) == (loops, not loops)
 
 
+def test_constant_kernels_are_left_to_delegates() -> None:
+    x, kernel = np.ones((8, 4, 4, 6), np.float32), np.ones((3, 3, 6, 1), np.float32)
+    traced = tf.function(lambda: ops.depthwise(x, kernel, constant=True)[0])
+    kinds = {operation.type for operation in traced.get_concrete_function().graph.get_operations()}
+    assert "DepthwiseConv2dNative" in kinds
+    assert "BatchMatMulV2" not in kinds
+
+
 def test_moments_move_as_the_paper_says() -> None:
     x = np.random.default_rng(0).normal(2, 3, (40, 6)).astype(np.float32)
     ones, zeros = np.ones(6, np.float32), np.zeros(6, np.float32)
