@@ -419,10 +419,11 @@ class Learner:
     def _restore(self, state: State) -> None:
         """Become what a state is; its `MEMORY_LATENTS` are still in its file."""
         if state.meta["bundle"] != self.bundle.identity:
-            layer = self.bundle.manifest.replay_layer
+            layer, other = self.bundle.manifest.replay_layer, state.meta["replay_layer"]
+            what = "from other weights or another conversion" if layer == other else other
             raise StateError(
                 f"Expected a state of the bundle {self.bundle.path} ({layer}), got one of another "
-                f"bundle ({state.meta['replay_layer']}); open its own bundle, or a new state path"
+                f"bundle ({what}); open its own bundle, or a new state path"
             )
         self.memory.load(
             state.arrays["memory/labels"], lambda out: state.read_into(MEMORY_LATENTS, out)

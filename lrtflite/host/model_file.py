@@ -29,7 +29,8 @@ def save_model(model: keras.Model, path: Path) -> None:
 def load_model(path: Path) -> keras.Model:
     """Read a `.keras` or `.h5` model for inference or further training."""
     if not path.is_file():
-        raise ModelError(f"Expected a model file (.keras or .h5), got {path}, which is not there")
+        what = "a folder" if path.is_dir() else "not there"
+        raise ModelError(f"Expected a model file (.keras or .h5), got {path}, which is {what}")
     try:
         return keras.models.load_model(path, compile=False)
     except UNREADABLE as error:
