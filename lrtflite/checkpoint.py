@@ -30,6 +30,7 @@ FORMAT = 1
 KEPT = 2
 _CHUNK = 1 << 20
 _NAME = re.compile(r"state-(\d{8})\.npz")
+_OWN = re.compile(r"lock|state-\d{8}\.(npz|tmp|damaged)")
 _log = logging.getLogger("lrtflite")
 
 
@@ -98,6 +99,12 @@ class Checkpoint:
         self.folder = Path(folder)
         with _disk_errors(f"Cannot use {self.folder} as a state folder"):
             self.folder.mkdir(parents=True, exist_ok=True)
+            names = [path.name for path in self.folder.iterdir()]
+            if names and not any(map(_OWN.fullmatch, names)):
+                raise StateError(
+                    f"Expected a state folder, or a new or empty one, got {self.folder} with "
+                    f"{min(names)} in it; give another path"
+                )
             self._lock = (self.folder / "lock").open("a")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

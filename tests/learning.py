@@ -25,5 +25,5 @@ def frames_of(kind: int, count: int = 12) -> np.ndarray:
 
 def fingerprint(learner: Learner) -> list[bytes]:
     """Everything that a learner is, to the last bit."""
-    state = learner._state()
+    state = learner._known.state()
     return [*(values.tobytes() for values in state.arrays.values()), repr(state.meta).encode()]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lrtflite.checkpoint as checkpoint_module
-import lrtflite.learner as learner_module
+import lrtflite.knowledge as knowledge_module
 from fake_bundle import BATCH, NEW, SHAPE, SIZE, TRAINING, FakeModel, make_bundle
 from learning import fingerprint
 from lrtflite import Learner, Progress
@@ -27,7 +27,7 @@ RATE = 0.12109375
 @pytest.fixture
 def open_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     """`open_deep(state, layer, **changes of the manifest)`."""
-    monkeypatch.setattr(learner_module, "Model", FakeModel)
+    monkeypatch.setattr(knowledge_module, "Model", FakeModel)
     opened = []
 
     def make(
@@ -61,49 +61,49 @@ def mean_of(model: Any) -> float:
 def test_one_class_and_nothing_to_replay_moves_the_last_layer_alone(open_deep: Open) -> None:
     learner = open_deep()
     learner.learn(frames(10, 20, 30), "a")
-    fake(learner._training).calls.clear()
+    fake(learner._known.training).calls.clear()
     report = learner.learn(frames(10, 20, 30), "a")  # nothing but the same class in memory
-    steps = fake(learner._training).inputs_of("train")
+    steps = fake(learner._known.training).inputs_of("train")
     assert len(steps) == report.steps == 2
     for inputs in steps:
         assert (inputs["lr"], inputs["trunk_lr"], inputs["moment_rate"]) == (0.5, 0, 0)
-    saved = learner._serving.run("save")
+    saved = learner._known.serving.run("save")
     assert (saved["scale"], saved["moment"]) == (0, 0)
     assert saved["cw"].any()
-    assert not fake(learner._adapting).inputs_of("adapt")
+    assert not fake(learner._known.adapting).inputs_of("adapt")
     assert "adapt" not in report.timings
 
 
 def test_several_classes_train_the_trunk_without_a_memory(open_deep: Open) -> None:
     learner = open_deep()
     learner.learn(frames(10, 20), ["a", "b"])
-    for inputs in fake(learner._training).inputs_of("train"):
+    for inputs in fake(learner._known.training).inputs_of("train"):
         assert (inputs["trunk_lr"], inputs["moment_rate"]) == (0.25, 0.125)
 
 
 def test_with_something_to_replay_the_trunk_trains_too(open_deep: Open) -> None:
     learner = open_deep()
     learner.learn(frames(10, 20, 30), "a")
-    fake(learner._training).calls.clear()
+    fake(learner._known.training).calls.clear()
     report = learner.learn(frames(40, 50, 60, 70), "b")
     # Four new patterns, three in a mini-batch, two epochs.
     assert report.steps == 4
-    for inputs in fake(learner._training).inputs_of("train"):
+    for inputs in fake(learner._known.training).inputs_of("train"):
         assert (inputs["trunk_lr"], inputs["moment_rate"]) == (0.25, 0.125)
         assert inputs["latents"].shape == (BATCH, *SHAPE)
         assert inputs["targets"][:NEW, 1].all()
         assert inputs["targets"][NEW:, 0].all()
-    assert learner._serving.run("save")["scale"] == 4 * 0.25
+    assert learner._known.serving.run("save")["scale"] == 4 * 0.25
     learner.learn(frames(1), "b", training=replace(TRAINING, trunk_lr=2.0, epochs=1))
-    assert learner._serving.run("save")["scale"] == 4 * 0.25 + 2
+    assert learner._known.serving.run("save")["scale"] == 4 * 0.25 + 2
 
 
 def test_a_short_session_takes_its_share_and_enough_steps(open_deep: Open) -> None:
     learner = open_deep()
     learner.learn(frames(10, 20, 30, 40, 50, 60, 70), "a")
-    fake(learner._training).calls.clear()
+    fake(learner._known.training).calls.clear()
     report = learner.learn(frames(80), "b", training=replace(TRAINING, least_steps=9))
-    steps = fake(learner._training).inputs_of("train")
+    steps = fake(learner._known.training).inputs_of("train")
     # One of eight patterns has 6 / 8 of a place, and gets one; two epochs of it are two steps.
     assert len(steps) == report.steps == 9
     for inputs in steps:
@@ -115,7 +115,7 @@ def test_moments_follow_the_frames_in_full_groups(open_deep: Open) -> None:
     learner.learn(frames(7), "a")
     heard: list[Progress] = []
     report = learner.learn(iter(frames(10, 20, 30, 40, 50)), "b", on_progress=heard.append)
-    groups = fake(learner._adapting).inputs_of("adapt")
+    groups = fake(learner._known.adapting).inputs_of("adapt")
     # In the order they came; the last group goes round to the first frame.
     assert [group["frames"][:, 0, 0, 0].tolist() for group in groups] == [
         [10, 20, 30],
@@ -123,7 +123,7 @@ def test_moments_follow_the_frames_in_full_groups(open_deep: Open) -> None:
     ]
     assert [group["rate"] for group in groups] == [RATE, RATE]
     first = RATE * 20
-    assert mean_of(learner._features) == pytest.approx(first + RATE * (100 / 3 - first))
+    assert mean_of(learner._known.features) == pytest.approx(first + RATE * (100 / 3 - first))
     assert len(report.timings["adapt"]) == 2
     assert [(p.done, p.total) for p in heard if p.phase == "adapt"] == [(3, 5), (5, 5)]
 
@@ -132,7 +132,7 @@ def test_a_single_frame_fills_its_group(open_deep: Open) -> None:
     learner = open_deep()
     for value, label in ((7, "a"), (8, "b")):
         learner.learn(frames(value), label)
-    [group] = fake(learner._adapting).inputs_of("adapt")
+    [group] = fake(learner._known.adapting).inputs_of("adapt")
     np.testing.assert_array_equal(group["frames"], frames(8, 8, 8))
 
 
@@ -141,7 +141,7 @@ def test_a_session_is_extracted_with_the_moments_from_before_it(open_deep: Open)
     learner.learn(frames(10), "a")
     learner.learn(frames(100), "b")
     assert sorted(learner.memory.latents[:, 0, 0, 0]) == [10, 100]
-    mean = mean_of(learner._features)
+    mean = mean_of(learner._known.features)
     assert mean == pytest.approx(RATE * 100)
     assert learner.extract(frames(100))[0, 0, 0, 0] == pytest.approx(100 - mean)
 
@@ -166,18 +166,18 @@ def test_latents_alone_move_no_moments(open_deep: Open) -> None:
     latents = learner.extract(frames(40, 50))
     report = learner.learn_latents(latents, "b")
     assert report.session == 2
-    assert not fake(learner._adapting).inputs_of("adapt")
-    assert learner._serving.run("save")["scale"] > 0
+    assert not fake(learner._known.adapting).inputs_of("adapt")
+    assert learner._known.serving.run("save")["scale"] > 0
 
 
 def test_without_adapt_there_is_one_feature_model_and_no_moments(open_deep: Open) -> None:
     learner = open_deep(adapt_moments=False)
-    assert learner._adapting is learner._features
+    assert learner._known.adapting is learner._known.features
     for value in (10, 20):
         report = learner.learn(frames(value), "a")
     assert "adapt" not in report.timings
-    assert {name for name, _ in fake(learner._features).calls} == {"extract"}
-    assert not any(name.startswith("features/") for name in learner._state().arrays)
+    assert {name for name, _ in fake(learner._known.features).calls} == {"extract"}
+    assert not any(name.startswith("features/") for name in learner._known.state().arrays)
 
 
 def test_trunk_and_moments_are_in_the_state(open_deep: Open, tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_trunk_and_moments_are_in_the_state(open_deep: Open, tmp_path: Path) -> 
     for value in (10, 20, 30):
         learner.learn(frames(value, value + 5), f"{value}")
     arrays = newest_state(tmp_path / "state").arrays
-    assert arrays["features/mean"] == mean_of(learner._features) > 0
+    assert arrays["features/mean"] == mean_of(learner._known.features) > 0
     assert arrays["head/scale"] == 2 * TRAINING.epochs * 0.25
     before = fingerprint(learner)
     learner.close()
@@ -209,7 +209,7 @@ def test_a_cancelled_session_leaves_trunk_and_moments(
     for value in (10, 20):
         learner.learn(frames(value), f"{value}")
     before, cancel = fingerprint(learner), threading.Event()
-    mean = mean_of(learner._features)
+    mean = mean_of(learner._known.features)
     assert mean > 0
 
     def stop(progress: Progress) -> None:
@@ -219,8 +219,10 @@ def test_a_cancelled_session_leaves_trunk_and_moments(
     with pytest.raises(SessionCancelled, match=phase):
         learner.learn(frames(*range(200, 208)), "b", on_progress=stop, cancel=cancel)
     assert fingerprint(learner) == before
-    assert mean_of(learner._adapting) == mean_of(learner._features) == mean
-    assert learner._training.run("save")["scale"] == learner._serving.run("save")["scale"]
+    assert mean_of(learner._known.adapting) == mean_of(learner._known.features) == mean
+    assert (
+        learner._known.training.run("save")["scale"] == learner._known.serving.run("save")["scale"]
+    )
 
 
 def test_a_disk_that_fails_leaves_trunk_moments_and_memory(
@@ -243,7 +245,7 @@ def test_a_disk_that_fails_leaves_trunk_moments_and_memory(
             with pytest.raises(StateError, match="full"):
                 change()
             assert fingerprint(learner) == before
-            assert mean_of(learner._adapting) == mean_of(learner._features)
+            assert mean_of(learner._known.adapting) == mean_of(learner._known.features)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", full)
         with pytest.raises(StateError, match="Cannot undo"):
@@ -260,7 +262,7 @@ def test_undo_takes_trunk_and_moments_back(open_deep: Open, tmp_path: Path) -> N
     assert fingerprint(learner) != before
     learner.undo()
     assert fingerprint(learner) == before
-    assert mean_of(learner._adapting) == mean_of(learner._features)
+    assert mean_of(learner._known.adapting) == mean_of(learner._known.features)
 
 
 def test_an_interrupt_after_the_disk_has_it_keeps_what_the_disk_has(
@@ -268,7 +270,7 @@ def test_an_interrupt_after_the_disk_has_it_keeps_what_the_disk_has(
 ) -> None:
     learner = open_deep(tmp_path / "state")
     learner.learn(frames(10, 20), "a")
-    real, times = learner_module.restore_models, []
+    real, times = knowledge_module.restore_models, []
 
     def interrupted(*args: Any) -> None:
         times.append(1)
@@ -277,7 +279,7 @@ def test_an_interrupt_after_the_disk_has_it_keeps_what_the_disk_has(
         real(*args)
 
     with monkeypatch.context() as patch:
-        patch.setattr(learner_module, "restore_models", interrupted)
+        patch.setattr(knowledge_module, "restore_models", interrupted)
         with pytest.raises(KeyboardInterrupt):
             learner.learn(frames(30, 40), "b")
     assert learner.sessions == 2

@@ -27,23 +27,23 @@ def test_sessions_follow_cwr_star(open_learner: Callable[..., Learner], runtime:
     for kind in (0, 1, 2, 0):
         recorded: list[tuple[np.ndarray, np.ndarray]] = []
         stored = np.bincount(learner.memory.labels, minlength=50)
-        run = learner._training.run
+        run = learner._known.training.run
 
         def record(name: str, _run: Any = run, _to: Any = recorded, **inputs: Any) -> Any:
             if name == "train":
                 _to.append((inputs["latents"].copy(), inputs["targets"].copy()))
             return _run(name, **inputs)
 
-        learner._training.run = record  # type: ignore[method-assign]
+        learner._known.training.run = record  # type: ignore[method-assign]
         report = learner.learn_latents(latents_of(kind), f"kind {kind}", training=TRAINING)
-        learner._training.run = run  # type: ignore[method-assign]
+        learner._known.training.run = run  # type: ignore[method-assign]
 
         # 45 new patterns beside replays: cur counts each pattern once, not the draws of epochs.
         counts = stored + 45 * (np.arange(50) == kind)
         cw, past, losses = cwr_session(
             cw, past, counts, recorded, lr=0.02, momentum=0.9, weight_decay=5e-4
         )
-        saved = learner._serving.run("save")
+        saved = learner._known.serving.run("save")
         np.testing.assert_allclose(saved["cw"], cw, rtol=1e-4, atol=1e-6)
         np.testing.assert_array_equal(saved["past"], past)
         per_epoch = report.steps // 2

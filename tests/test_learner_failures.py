@@ -151,6 +151,52 @@ def test_a_closed_learner_changes_nothing(
     assert newest_state(tmp_path).meta["labels"][:2] == ["kept", None]
 
 
+def test_a_learner_that_closes_as_a_change_begins_deletes_nothing(
+    open_learner: Callable[..., Learner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = open_learner(tmp_path)
+    learner.learn_latents(latents_of(0), "kept", training=TRAINING)
+    real = learner._known._busy
+
+    class Lock:
+        """Lets another thread close the learner just before it is taken."""
+
+        def acquire(self, *, blocking: bool) -> bool:
+            learner._known._busy = real
+            learner.close()
+            return real.acquire(blocking=blocking)
+
+    monkeypatch.setattr(learner._known, "_busy", Lock())
+    with pytest.raises(StateError, match="closed"):
+        learner.undo()
+    assert newest_state(tmp_path).meta["labels"][0] == "kept"
+
+
+def test_an_answer_is_of_one_state(open_learner: Callable[..., Learner]) -> None:
+    learner = open_learner()
+    learner.learn_latents(latents_of(0), "old", training=TRAINING)
+    committed, infer = threading.Event(), learner._known.serving.run
+
+    def learn() -> None:
+        learner.learn_latents(latents_of(1), "new", training=TRAINING)
+        committed.set()
+
+    session = threading.Thread(target=learn)
+
+    def slow(name: str, **inputs: Any) -> Any:
+        if name == "infer" and not session.ident:
+            session.start()
+            committed.wait(1.0)  # a session that could be committed now would be
+        return infer(name, **inputs)
+
+    learner._known.serving.run = slow  # type: ignore[method-assign]
+    [[answer]] = learner.predict_latents(latents_of(1, 1), top=1)
+    assert (answer.label, answer.probability) == ("old", 1.0)
+    session.join()
+    [[answer]] = learner.predict_latents(latents_of(1, 1), top=1)
+    assert answer.label == "new"
+
+
 def test_closing_while_a_session_runs_gives_the_state_to_the_next(
     open_learner: Callable[..., Learner], tmp_path: Path
 ) -> None:
@@ -197,7 +243,7 @@ def test_a_memory_update_that_is_not_committed_is_taken_back(
     learner = open_learner(replay_size=30)
     learner.learn_latents(latents_of(0), "a", training=TRAINING)
     before = fingerprint(learner)
-    monkeypatch.setattr(learner, "_commit", lambda **_: 1 / 0)
+    monkeypatch.setattr(learner._known, "commit", lambda **_: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         learner.learn_latents(latents_of(1), "b", training=TRAINING)
     assert fingerprint(learner) == before
