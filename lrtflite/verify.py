@@ -129,13 +129,11 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
     head.run("consolidate", counts=counts)
     after = head.run("infer", latents=latents)["probabilities"]
     yield _close("probabilities after training", after, golden["probabilities_after"])
-    yield _same_changes("state after training", golden, "change", before_training, head.run("save"))
+    yield same_changes("state after training", golden, "change", before_training, head.run("save"))
     if "adapt" in features.signatures:
         moments = features.run("save")
         features.run("adapt", frames=golden["frames"][golden["group"]], rate=golden["adapt_rate"])
-        yield _same_changes(
-            "moments after adapting", golden, "moved", moments, features.run("save")
-        )
+        yield same_changes("moments after adapting", golden, "moved", moments, features.run("save"))
 
 
 def sample(values: NDArray[Any]) -> NDArray[Any]:
@@ -144,7 +142,7 @@ def sample(values: NDArray[Any]) -> NDArray[Any]:
     return flat[np.linspace(0, len(flat) - 1, min(SAMPLED, len(flat))).astype(np.int64)]
 
 
-def _same_changes(
+def same_changes(
     name: str,
     golden: dict[str, NDArray[Any]],
     prefix: str,
@@ -158,11 +156,11 @@ def _same_changes(
         found = sample(after[tensor] - before[tensor])
         if found.shape != expected.shape:
             return Check(name, False, f"expected {len(expected)} values of {tensor}")
+        if not np.isfinite(found).all():
+            return Check(name, False, f"NaN or infinity in {tensor}")
         size = float(np.linalg.norm(expected))
-        difference = float(np.linalg.norm(found - expected))
-        of_the_change = difference / max(size, FAINTEST_CHANGE)
-        # NaN is never less or equal, so it counts as the worst.
-        if not of_the_change <= worst:
+        of_the_change = float(np.linalg.norm(found - expected)) / max(size, FAINTEST_CHANGE)
+        if of_the_change > worst:
             worst, where = of_the_change, tensor
     seen = f"{len(before)} tensors, differing by {worst:.1e} of their change at most"
     return Check(name, worst <= OF_A_CHANGE, f"{seen} ({where})" if where else seen)

@@ -1,0 +1,47 @@
+"""How a bundle's changes in training are judged against the golden ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from lrtflite.verify import same_changes
+
+BEFORE = {"a": np.ones(3, np.float32), "b": np.ones(3, np.float32)}
+GOLDEN = {"change/a": np.full(3, 0.5, np.float32), "change/b": np.full(3, -0.5, np.float32)}
+
+
+def after(**off: float) -> dict[str, np.ndarray]:
+    """What the golden change leaves, off by a share of it."""
+    return {
+        name: BEFORE[name] + GOLDEN[f"change/{name}"] * np.float32(1 + off.get(name, 0.0))
+        for name in BEFORE
+    }
+
+
+@pytest.mark.parametrize(
+    ("off", "passed", "seen"),
+    [
+        ({}, True, "2 tensors, differing by 0.0e+00"),
+        ({"a": 0.01, "b": -0.02}, True, "2.0e-02 of their change at most (b)"),
+        ({"a": 0.2, "b": 0.01}, False, "2.0e-01 of their change at most (a)"),
+        # A change that was missed, and one in the wrong direction.
+        ({"b": -1.0}, False, "1.0e+00 of their change at most (b)"),
+        ({"a": -2.0}, False, "2.0e+00 of their change at most (a)"),
+        ({"a": np.nan, "b": 0.001}, False, "NaN or infinity in a"),
+        ({"a": 0.001, "b": np.inf}, False, "NaN or infinity in b"),
+    ],
+)
+def test_each_tensor_must_change_as_the_golden_one(
+    off: dict[str, float], passed: bool, seen: str
+) -> None:
+    check = same_changes("state", GOLDEN, "change", BEFORE, after(**off))
+    assert check.passed is passed
+    assert seen in check.seen
+
+
+def test_a_tensor_that_must_stay_may_not_move() -> None:
+    golden = {**GOLDEN, "change/a": np.zeros(3, np.float32)}
+    moved = {**after(), "a": BEFORE["a"] + np.float32(1e-4)}
+    assert not same_changes("state", golden, "change", BEFORE, moved).passed
+    assert same_changes("state", golden, "change", BEFORE, {**moved, "a": BEFORE["a"]}).passed
