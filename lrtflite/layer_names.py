@@ -40,6 +40,10 @@ def check_replay_layer(name: str) -> None:
     """Refuse a layer that is not there, or lies inside a unit."""
     if name in REPLAY_LAYERS:
         return
+    if name.endswith("_relu") and (unit := PAPER_NAMES.get(name.removesuffix("_relu"))):
+        raise ModelError(
+            f"Expected a replay layer by the paper's name, got {name!r}; take {unit!r}"
+        )
     if unit := _unit_around(name):
         raise ModelError(
             f"Expected a replay layer that ends a unit, got {name!r}, which lies inside one; "
@@ -47,8 +51,10 @@ def check_replay_layer(name: str) -> None:
         )
     if name == "fc7":
         raise ModelError("Expected a replay layer below the classifier, got 'fc7'; take 'pool6'")
-    if near := get_close_matches(name.lower(), REPLAY_LAYERS, n=1, cutoff=0.75):
-        raise ModelError(f"Expected a replay layer, got {name!r}; did you mean {near[0]!r}?")
+    halves = [layer for layer in REPLAY_LAYERS if layer.startswith(f"{name}/")]
+    if near := halves or get_close_matches(name.lower(), REPLAY_LAYERS, n=1, cutoff=0.75):
+        meant = " or ".join(map(repr, near))
+        raise ModelError(f"Expected a replay layer, got {name!r}; did you mean {meant}?")
     raise ModelError(f"Expected a replay layer of {', '.join(REPLAY_LAYERS)}, got {name!r}")
 
 
@@ -59,4 +65,4 @@ def _unit_around(name: str) -> str | None:
         return unit
     if name in PAPER_NAMES:
         return PAPER_NAMES[name]
-    return PAPER_NAMES.get(name.removesuffix("_bn").removesuffix("_relu"))
+    return PAPER_NAMES.get(name.removesuffix("_bn"))

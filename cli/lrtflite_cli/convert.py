@@ -79,7 +79,7 @@ def command(
     may change in each session.
     """
     from lrtflite_converters.destination import check_out
-    from lrtflite_converters.options import ExportOptions, read_labels
+    from lrtflite_converters.options import ExportOptions, check_source, read_labels
 
     options = ExportOptions(
         replay_layer=replay_layer,
@@ -93,9 +93,10 @@ def command(
         train_depthwise=train_depthwise,
         adapt_moments=adapt_moments,
     )
+    check_source(model, weights, alpha)
     check_out(out)
 
-    # All that can be checked without TensorFlow is: it takes seconds to load.
+    # What was typed is checked by now: TensorFlow takes seconds to load.
     from lrtflite_converters.convert import convert
 
     convert(

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lrtflite.bundle import MANIFEST
-from lrtflite.errors import ModelError
 from lrtflite.host.model_file import load_model
 from lrtflite.host.weights import network
 from lrtflite_converters.destination import check_out
 from lrtflite_converters.export import export_bundle
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.options import ExportOptions, check_source
 
 if TYPE_CHECKING:
     import tf_keras as keras  # lrtflite.host loads it, quietly
@@ -29,9 +28,10 @@ def convert(
     progress: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Make the bundle `out` from a saved model, or from weights (by default the demo backbone)."""
+    check_source(model, weights, alpha)
     check_out(Path(out))
     if (Path(out) / MANIFEST).exists():
-        progress(f"Replacing the bundle in {out}; states taught with it do not fit the new one")
+        progress(f"Replacing the bundle in {out}; states of other models will not fit it")
     found, backbone = _find(model, weights, alpha=alpha, input_size=input_size)
     progress(f"Converting {backbone}, replay layer {options.replay_layer}")
     path = export_bundle(found, out, options=options, backbone=backbone)
@@ -48,7 +48,5 @@ def _find(
         )
         width = found.get_layer("pool6").output_shape[-1] / 1024
         return found, f"MobileNetV1 alpha {width:g}, {origin}"
-    if weights is not None or alpha is not None:
-        raise ModelError("Expected --model or --weights and --alpha, got both; --model has its own")
     found = load_model(Path(model))
     return found, f"{Path(model).name}, trained on the host"

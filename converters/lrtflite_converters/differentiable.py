@@ -279,12 +279,11 @@ def residual_add(x: Tensor, y: Tensor) -> tuple[Tensor, Pullback]:
 
 
 def global_average_pool(x: Tensor) -> tuple[Tensor, Pullback]:
-    """(n, H, W, C) -> (n, C)."""
-    count, height, width, channels = x.shape
+    """(n, H, W, C) -> (n, C). Every pixel has the same gradient, so that is (n, 1, 1, C)."""
+    _, height, width, channels = x.shape
 
     def pull(dy: Tensor) -> Gradients:
-        share = tf.reshape(dy, [count, 1, 1, channels]) / float(height * width)
-        return (tf.tile(share, [1, height, width, 1]),)
+        return (tf.reshape(dy / float(height * width), [-1, 1, 1, channels]),)
 
     return tf.reduce_mean(x, axis=[1, 2]), pull
 

@@ -9,6 +9,7 @@ import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.host.mobilenet import scale_frames
+from lrtflite_converters.differentiable import global_average_pool
 from lrtflite_converters.signature import signature
 from lrtflite_converters.tflite import to_tflite
 from lrtflite_converters.unit import Unit
@@ -82,7 +83,7 @@ class AdaptingFeatures(Features):
             x = unit.infer(x, self._values(unit))
         x = tf.reshape(x, [-1, *self.units[-1].output])
         at_pool6 = len(self.below.output_shape) == 2
-        return {"latents": tf.reduce_mean(x, axis=[1, 2]) if at_pool6 else x}
+        return {"latents": global_average_pool(x)[0] if at_pool6 else x}
 
     def _adapt(self, frames: tf.Tensor, rate: tf.Tensor) -> dict[str, tf.Tensor]:
         """Move the moments towards those of these frames; gives the largest move of a mean."""

@@ -35,10 +35,22 @@ OF_THE_LARGEST = 1e-3
 
 
 def check_parts(model: keras.Model, features: Features, head: Head) -> None:
-    """Refuse two parts that are not, one after the other, the network they were cut from."""
+    """Refuse a network without sense, and parts that are not, one after the other, that network."""
     frames = _frames(model.input_shape[1], np.random.default_rng(0))
     expected = keras.Model(model.input, model.get_layer("pool6").output)(scale_frames(frames))
-    found = head.trunk.infer(features.extract(frames=frames)["latents"]).numpy()
+    latents = features.extract(frames=frames)["latents"]
+    found = head.trunk.infer(latents).numpy()
+    if not np.isfinite(expected).all():
+        raise ModelError(
+            f"Expected a network with finite weights, got NaN or infinity from {model.name}; "
+            "train it again with a lower rate"
+        )
+    highest = np.abs(latents.numpy()).max()
+    if highest < FAINTEST:
+        raise ModelError(
+            f"Expected a trained network, got latents of {highest:.0e} at most; "
+            "train it, or give it weights"
+        )
     worst, largest = np.abs(found - expected).max(), np.abs(expected).max()
     if not worst <= OF_THE_LARGEST * largest:  # NaN fails too
         raise ConversionError(
@@ -54,11 +66,6 @@ def golden_vectors(features: Features, head: Head, *, batch_size: int) -> dict[s
     rng = np.random.default_rng(0)
     frames = _frames(size, rng)
     latents = features.extract(frames=frames)["latents"].numpy()
-    if np.abs(latents).max() < FAINTEST:
-        raise ModelError(
-            f"Expected a trained network, got latents of {np.abs(latents).max():.0e} at most; "
-            "train it, or give it weights"
-        )
     classes = rng.permutation(max(slots, FRAMES))[:FRAMES].astype(np.int32) % slots
     rows = rng.integers(0, FRAMES, (STEPS, batch_size)).astype(np.int32)
     counts = np.bincount(classes, minlength=slots).astype(np.float32)

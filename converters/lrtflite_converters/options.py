@@ -7,9 +7,13 @@ from pathlib import Path
 
 from lrtflite.errors import ModelError
 from lrtflite.layer_names import check_replay_layer
-from lrtflite.manifest import Training, trains_trunk
-from lrtflite_converters.usual import usual_minibatch, usual_training
+from lrtflite.manifest import POLICIES, Training, trains_trunk
+from lrtflite_converters.usual import FEATURES, usual_minibatch, usual_training
 
+# Weights that have a name; all others are files.
+NAMED_WEIGHTS = ("demo", "imagenet", "none")
+# By such an ending one label is taken for a file that is not there.
+LABEL_FILES = (".txt", ".csv", ".names", ".labels")
 # The variance of one value is no variance.
 SMALLEST_RENORM_BATCH = 2
 
@@ -65,6 +69,12 @@ class ExportOptions:
                 f"Expected no {idle[0]} at {self.replay_layer}, where only the last layer trains; "
                 "leave it out, or replay a lower layer"
             )
+        self.training(FEATURES)  # refuses rates that cannot be
+        if self.replay_size < 0 or self.policy not in POLICIES:
+            raise ModelError(
+                f"Expected a replay memory of 0 or more and a policy of {', '.join(POLICIES)}, "
+                f"got {self.replay_size} and {self.policy!r}"
+            )
         if self.classes is not None and self.classes < 1:
             raise ModelError(f"Expected at least 1 class, got {self.classes}")
         if self.classes is not None and self.classes < len(self.labels):
@@ -89,6 +99,16 @@ class ExportOptions:
         return usual.with_options(lr=self.lr, trunk_lr=self.trunk_lr, epochs=self.epochs)
 
 
+def check_source(model: str | None, weights: str | None, alpha: float | None) -> None:
+    """Refuse a network that is named twice, or a file that is not there."""
+    if model is not None and (weights is not None or alpha is not None):
+        raise ModelError("Expected --model or --weights and --alpha, got both; --model has its own")
+    file = weights if model is None else model
+    if file is not None and file not in NAMED_WEIGHTS and not Path(file).is_file():
+        wanted = "a saved model" if weights is None else f"{', '.join(NAMED_WEIGHTS)} or a file"
+        raise ModelError(f"Expected {wanted}, got {file}, which is no file")
+
+
 def read_labels(text: str | None) -> tuple[str, ...]:
     """Labels from `a,b,c`, or from a file with one a line."""
     if not text:
@@ -98,6 +118,10 @@ def read_labels(text: str | None) -> tuple[str, ...]:
     except UnicodeDecodeError as error:
         raise ModelError(f"Expected labels in UTF-8, one a line, got {text}: {error}") from error
     except OSError:  # no such file, or too long for a file's name: a list
+        if "," not in text and ("/" in text or text.lower().endswith(LABEL_FILES)):
+            raise ModelError(
+                f"Expected labels as a,b,c or in a file, one a line, got {text}, which is no file"
+            ) from None
         lines = text.split(",")
     labels = tuple(line.strip() for line in lines if line.strip())
     if not labels or not all(label.isprintable() for label in labels):

@@ -14,7 +14,12 @@ import numpy as np
 import tensorflow as tf
 
 from lrtflite.host.mobilenet import scale_frames
-from lrtflite_converters.differentiable import Renorm, RenormPull, after
+from lrtflite_converters.differentiable import (
+    Renorm,
+    RenormPull,
+    after,
+    global_average_pool,
+)
 from lrtflite_converters.unit import STATE, Rates, Unit, Weights
 from lrtflite_converters.window import Tensor
 
@@ -66,10 +71,7 @@ class Trunk(tf.Module):
     def pool(self, x: Tensor) -> Tensor:
         """(n, F) of what the last unit gave, or of latents where there is none."""
         shape = self.units[-1].output if self.units else self.latent_shape
-        if len(shape) == 1:
-            return x
-        height, width, channels = shape
-        return tf.reduce_mean(tf.reshape(x, [-1, height * width, channels]), axis=1)
+        return x if len(shape) == 1 else global_average_pool(tf.reshape(x, [-1, *shape]))[0]
 
     def train(self, latents: Tensor) -> TrainingPass:
         """(B, *latent_shape): forward with the batch's own moments."""
@@ -136,13 +138,12 @@ class TrainingPass:
     def _pull_pool(self, dfeatures: Tensor) -> list[Tensor]:
         """The gradient of each part before the last activation."""
         last = len(self.traces) - 1
-        height, width, channels = self.trunk.units[last].output
         ds = []
-        for part, share in enumerate(tf.split(dfeatures / float(height * width), self.sizes)):
+        for part, dpooled in enumerate(tf.split(dfeatures, self.sizes)):
             y = self._output(last, part, trigger=dfeatures)
-            y = tf.reshape(y, [-1, height * width, channels])
-            d = self._slope(last, y) * tf.reshape(share, [-1, 1, channels])
-            ds.append(tf.reshape(d, self.traces[last].zs[part].shape))
+            image = tf.reshape(y, [-1, *self.trunk.units[last].output])
+            (dimage,) = global_average_pool(image)[1](dpooled)
+            ds.append(tf.reshape(self._slope(last, image) * dimage, y.shape))
         return ds
 
     def _pull_convolution(

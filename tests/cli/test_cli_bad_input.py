@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -133,9 +132,19 @@ def test_an_error_after_a_start_is_the_last_line(
     assert not (tmp_path / "out.json").exists()
 
 
-@pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs the extra host")
 def test_an_unknown_layer_lists_the_layers(error_of: Callable[..., str], tmp_path: Path) -> None:
-    error = error_of("convert", "--replay-layer", "pool7")
-    for part in ("'pool7'", "images", "conv1", "conv5_4/dw", "conv6/sep", "pool6"):
+    error = error_of("convert", "--replay-layer", "mixed_7")
+    for part in ("'mixed_7'", "images", "conv1", "conv5_4/dw", "conv6/sep", "pool6"):
         assert part in error
     assert not (tmp_path / "bundle").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [("pool7", "pool6"), ("conv5_4dw", "conv5_4/dw"), ("Pool6", "pool6"), ("image", "images")],
+)
+def test_a_mistyped_layer_is_told_the_likeliest(
+    error_of: Callable[..., str], given: str, meant: str
+) -> None:
+    error = error_of("convert", "--replay-layer", given)
+    assert f"got {given!r}; did you mean {meant!r}?" in error

@@ -113,7 +113,7 @@ def test_a_bundle_is_replaced_and_anything_else_is_not(
 
 
 def test_options_are_checked() -> None:
-    with pytest.raises(ModelError, match=r"conv5_4/dw.*pool6, got 'pool7'"):
+    with pytest.raises(ModelError, match=r"got 'pool7'; did you mean 'pool6'"):
         ExportOptions(replay_layer="pool7")
     for layer in REPLAY_LAYERS[:-1]:
         assert ExportOptions(replay_layer=layer).minibatch == (128, 21)
@@ -148,6 +148,11 @@ def test_read_labels(tmp_path: Path) -> None:
     assert read_labels(str(tmp_path / "labels.txt")) == ("cup", "old hat")
     with pytest.raises(ModelError, match="Expected labels"):
         read_labels(" , ")
+    # A single label is a label, unless it looks like a file that is not there.
+    assert read_labels("dr. pepper") == ("dr. pepper",)
+    for missing in ("lables.txt", str(tmp_path / "labels")):
+        with pytest.raises(ModelError, match=f"got {missing}, which is no file"):
+            read_labels(missing)
 
 
 def test_a_flex_op_fails_the_conversion_with_its_name() -> None:
@@ -181,6 +186,16 @@ def test_an_untrained_network_is_refused(tmp_path: Path) -> None:
     fading = mobilenet_v1(alpha=0.125, input_size=32, classes=0)
     with pytest.raises(ModelError, match="Expected a trained network"):
         export_bundle(fading, tmp_path / "out", options=ExportOptions(), backbone="x")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_network_with_nan_in_it_is_refused(model: keras.Model, tmp_path: Path) -> None:
+    spoilt = keras.models.clone_model(model)
+    spoilt.set_weights(model.get_weights())
+    norm = next(layer for layer in spoilt.layers if type(layer).__name__ == "BatchRenorm")
+    norm.gamma.assign(norm.gamma * float("nan"))
+    with pytest.raises(ModelError, match="finite weights, got NaN"):
+        export_bundle(spoilt, tmp_path / "out", options=ExportOptions(), backbone="x")
     assert not (tmp_path / "out").exists()
 
 

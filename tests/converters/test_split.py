@@ -9,7 +9,7 @@ import pytest
 import tf_keras as keras
 from keras_reference import small_network
 
-from lrtflite.errors import ModelError
+from lrtflite.errors import LrtfliteError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
 from lrtflite_converters.options import ExportOptions
@@ -87,9 +87,12 @@ def test_a_plain_unit_can_train() -> None:
         ("conv5_4/sep/brn", "inside one; take 'conv5_4/sep'"),
         ("conv5_4/dw/conv", "inside one; take 'conv5_4/dw'"),
         ("conv1/conv", "take 'conv1'"),
+        ("conv_dw_10_bn", "inside one; take 'conv5_4/dw'"),
+        ("conv_dw_10_relu", "by the paper's name, got 'conv_dw_10_relu'; take 'conv5_4/dw'"),
         ("fc7", "below the classifier"),
-        ("conv5_7/dw", r"of images, conv1, .*got 'conv5_7/dw'"),
-        ("conv5_4", "got 'conv5_4'"),
+        ("conv5_7/dw", "got 'conv5_7/dw'; did you mean 'conv5_6/dw'"),
+        ("mixed_7", r"of images, conv1, .*pool6, got 'mixed_7'"),
+        ("conv5_4", "got 'conv5_4'; did you mean 'conv5_4/dw' or 'conv5_4/sep'"),
     ],
 )
 def test_names_that_are_no_replay_layer(name: str, message: str) -> None:
@@ -105,8 +108,13 @@ def test_names_that_are_no_replay_layer(name: str, message: str) -> None:
         ({"adapt_moments": True, "replay_layer": "images"}, "leave --adapt-moments out"),
         ({"trunk_lr": 0.1, "replay_layer": "pool6"}, "no --trunk-lr at pool6"),
         ({"train_depthwise": False, "replay_layer": "conv6/sep"}, "no --freeze-depthwise"),
+        ({"lr": float("nan")}, "lr as a number .* got nan"),
+        ({"trunk_lr": -1.0}, "trunk_lr as a number .* got -1"),
+        ({"epochs": 0}, "epochs .* got 0"),
+        ({"replay_size": -5}, "memory of 0 or more .* got -5"),
+        ({"policy": "x"}, "algorithm1, balanced, got 1500 and 'x'"),
     ],
 )
 def test_options_that_cannot_work(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(ModelError, match=message):
+    with pytest.raises(LrtfliteError, match=message):
         ExportOptions(**{"replay_layer": "conv5_4/dw", **options})

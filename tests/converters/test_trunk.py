@@ -16,6 +16,7 @@ from keras_reference import KerasReference, small_network
 
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite.host.weights import network
+from lrtflite.layer_names import BLOCKS
 from lrtflite.runtime import installed_runtimes
 from lrtflite_converters import trunk as trunk_module
 from lrtflite_converters.head import Head, convert_head
@@ -25,6 +26,7 @@ from lrtflite_converters.trunk import Trunk
 SLOTS = 4
 # In three parts: two of eight, enough to multiply small images, and one of seven, which are not.
 BATCH = 23
+DEPTHWISE_KERNELS = tuple(f"{block}_dw_kernel" for block, _, _ in BLOCKS)
 RATES = {"lr": 0.02, "trunk_lr": 0.01, "momentum": 0.9, "weight_decay": 0.01, "moment_rate": 0.05}
 
 
@@ -85,15 +87,16 @@ def assert_same_changes(
 
 # 48 pixels make a 3x3 image before the last stride of 2: an odd size, padded at one side only.
 @pytest.mark.parametrize(
-    ("replay_layer", "input_size", "activation", "seed"),
+    ("replay_layer", "input_size", "activation", "seed", "train_depthwise"),
     [
-        ("conv5_4/dw", 32, "relu6", 0),
-        ("conv5_4/dw", 48, "relu6", 1),
-        ("conv5_5/sep", 48, "relu", 2),
-        ("conv4_1/sep", 48, "relu6", 3),
-        ("images", 64, "relu6", 4),
-        ("conv6/dw", 64, "relu", 5),
-        ("conv6/sep", 32, "relu6", 6),
+        ("conv5_4/dw", 32, "relu6", 0, True),
+        ("conv5_4/dw", 48, "relu6", 1, True),
+        ("conv5_4/dw", 48, "relu6", 1, False),
+        ("conv5_5/sep", 48, "relu", 2, True),
+        ("conv4_1/sep", 48, "relu6", 3, True),
+        ("images", 64, "relu6", 4, True),
+        ("conv6/dw", 64, "relu", 5, True),
+        ("conv6/sep", 32, "relu6", 6, True),
     ],
 )
 def test_a_step_is_autodiffs(
@@ -101,19 +104,21 @@ def test_a_step_is_autodiffs(
     input_size: int,
     activation: str,
     seed: int,
+    train_depthwise: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(trunk_module, "PART_BYTES", 1)  # as many parts as can be
     monkeypatch.setattr(trunk_module, "MOST_PARTS", 3)  # and of uneven sizes
     model = small_network(seed=seed, input_size=input_size, activation=activation)
-    head = make_head(model, replay_layer, batch_size=BATCH)
+    head = make_head(model, replay_layer, batch_size=BATCH, train_depthwise=train_depthwise)
     ((latents, targets),) = batches(model, replay_layer, batch_size=BATCH, steps=1)
     reference = KerasReference(model, replay_layer, head.cw.numpy())
     before = {"tw": head.cw.numpy(), **reference.state()}
     head.begin(counts=np.ones(SLOTS, np.float32))
     given = {name: rate for name, rate in rates().items() if name in head.rates}
     loss = head.train(latents=latents, targets=targets, **given)["loss"]
-    expected_loss = reference.train(latents, targets, **RATES)
+    frozen = () if train_depthwise else DEPTHWISE_KERNELS
+    expected_loss = reference.train(latents, targets, **RATES, frozen=frozen)
     assert float(loss) == pytest.approx(expected_loss, rel=1e-4)
     found = {name: variable.numpy() for name, variable in head.trunk.state.items()}
     assert set(found) == set(reference.state())
