@@ -18,17 +18,28 @@ IMAGENET = SHARED / "weights/mobilenet_v1_1.0_imagenet_notop.npz"
 PHOTOGRAPHS = SHARED / "data/caltech50_128"
 
 
+# What decides about the content of a bundle.
+SOURCES = ("converters", "lrtflite/host", "lrtflite/manifest.py", "lrtflite/layer_names.py")
+
+
 def converted(name: str, words: Sequence[str]) -> Path:
-    """The bundle `build/name`, converted with `words` if it is not there yet."""
+    """The bundle `build/name`, converted with `words` unless it is there and was."""
     out = BUILD / name
-    if (out / MANIFEST).exists():
-        sources = (ROOT / "converters").rglob("*.py")
-        if max(path.stat().st_mtime for path in sources) > (out / HEAD).stat().st_mtime:
-            say(f"Warning: {out} is older than converters/; rm -r it to convert it again")
+    said = out.with_name(f"{out.name}.words")  # beside it: a bundle has no files but its own
+    if (out / MANIFEST).exists() and said.exists() and said.read_text() == " ".join(words):
+        if max(map(newest, SOURCES)) > (out / HEAD).stat().st_mtime:
+            say(f"Warning: {out} is older than what it is made by; rm -r it to convert it again")
         return out
     say(f"Converting {name}, which may take minutes")
     lrtflite(["convert", *words, "--classes", "50", "--out", str(out)])
+    said.write_text(" ".join(words))
     return out
+
+
+def newest(source: str) -> float:
+    """When the last of a file, or of a folder's Python files, was changed."""
+    path = ROOT / source
+    return max(file.stat().st_mtime for file in [path, *path.rglob("*.py")])
 
 
 def say(line: str) -> None:

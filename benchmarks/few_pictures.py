@@ -1,9 +1,9 @@
 """How well a learner remembers classes that it was taught one after the other from a few pictures.
 
-An empty head, the bundle's defaults; five classes drawn at random, the first pictures of each in a
-session of its own; accuracy on the held-out pictures of all five.
+An empty head, the bundle's defaults; some classes drawn at random, the first pictures of each in a
+session of its own; accuracy on the held-out pictures of all of them.
 
-    python benchmarks/few_pictures.py BUNDLE FOLDER [--pictures 6 12 20] [--draws 4]
+    python benchmarks/few_pictures.py BUNDLE FOLDER [--classes 5] [--pictures 6 12 20] [--draws 4]
 """
 
 from __future__ import annotations
@@ -21,13 +21,12 @@ from lrtflite.data import Clip, open_source
 from lrtflite.runtime import describe_runtime
 from lrtflite_firmware_sim.machine import this_machine
 
-CLASSES = 5
-
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("bundle", type=Path)
     parser.add_argument("folder", type=Path, help="one folder of pictures per class")
+    parser.add_argument("--classes", type=int, default=5)
     parser.add_argument("--pictures", type=int, nargs="+", default=[6, 12, 20])
     parser.add_argument("--draws", type=int, default=4)
     arguments = parser.parse_args()
@@ -43,7 +42,8 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
     for pictures in arguments.pictures:
         found = []
         for draw in range(arguments.draws):
-            chosen = np.random.default_rng(draw).permutation(len(source.classes))[:CLASSES]
+            shuffled = np.random.default_rng(draw).permutation(len(source.classes))
+            chosen = shuffled[: arguments.classes]
             with Learner.open(bundle) as learner:
                 for label in chosen:
                     latents = _latents(learner, source.train_clips(), label)[:pictures]
@@ -59,7 +59,10 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
         shown = " ".join(f"{accuracy:.3f}" for accuracy in found)
         lines.append(f"{pictures:8}  {shown:<32} {np.mean(found):.3f}")
     training = bundle.manifest.training
-    lines.append(f"{training.epochs} epochs, lr {training.lr:g}; {bundle.manifest.backbone}")
+    lines.append(
+        f"{arguments.classes} classes, {bundle.manifest.replay_layer}; {training.epochs} epochs, "
+        f"at least {training.least_steps} steps, lr {training.lr:g}; {bundle.manifest.backbone}"
+    )
     lines.append(f"{describe_runtime(learner.runtime)}, on {this_machine()}")
     return "\n".join(lines)
 

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from lrtflite import Learner, LrtfliteError, fit_frame
+from lrtflite import Learner, LrtfliteError, Progress, fit_frame
 from lrtflite.errors import InputError
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
@@ -54,6 +55,21 @@ def classes(things: Path) -> dict[str, list[Path]]:
     return found
 
 
+def check_pictures(paths: Iterable[Path]) -> None:
+    """Refuse what is no picture before anything is learned."""
+    for path in paths:
+        frame(path, 32)
+
+
+def show(progress: Progress) -> None:
+    """One line of a terminal, written over: above a low replay layer a step takes a while."""
+    if sys.stderr.isatty():
+        of = "" if progress.total is None else f" of {progress.total}"
+        print(
+            f"\r{progress.phase} {progress.done}{of}\x1b[K", end="\r", file=sys.stderr, flush=True
+        )
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Teach a bundle from folders of pictures.")
     parser.add_argument("bundle", type=Path, help="what `lrtflite convert` made")
@@ -67,16 +83,23 @@ def main() -> None:
     to_teach = classes(options.things) if options.things else {}
     if missing := [path for path in options.predict if not path.is_file()]:
         sys.exit(f"Error: Expected a picture to name, got {missing[0]}, which is not there")
+    check_pictures(path for paths in (*to_teach.values(), options.predict) for path in paths)
 
     with Learner.open(options.bundle, options.state) as learner:
         size = learner.bundle.manifest.input_size
         for name, paths in to_teach.items():
             again = " again" if name in learner.learned else ""
             # A generator: the next picture is read while the last one is extracted.
-            report = learner.learn((frame(path, size) for path in paths), name)
+            frames = (frame(path, size) for path in paths)
+            report = learner.learn(frames, name, on_progress=show)
             print(
                 f"learned {name}{again} from {report.frames} pictures "
                 f"in {report.ready_to_committed_ms:.0f} ms, {report.replay_patterns} in memory"
+            )
+        if options.predict and not learner.learned:
+            raise InputError(
+                f"Expected a state that was taught something, got {options.state}, which knows "
+                "nothing; teach it first, or give another --state"
             )
         for path in options.predict:
             [top] = learner.predict(frame(path, size))

@@ -103,7 +103,14 @@ def test_teach_from_folder_says_what_is_wrong(demo: Path, tmp_path: Path, run: R
     assert "got no folder in" in error("things/mug")
     assert "broken.jpg" in error("things")
     assert "Traceback" not in error("things")
-    assert newest_state(tmp_path / "state").meta["sessions"] == 0
+    # Not even the class before it is learned.
+    (tmp_path / "things" / "bowl").mkdir()
+    Image.fromarray(picture(0, 0)).save(tmp_path / "things" / "bowl" / "1.png")
+    assert "broken.jpg" in error("things")
+    assert not (tmp_path / "state").exists()
+    asking = ("--state", "state", "--predict", "things/bowl/1.png")
+    said = run("teach_from_folder.py", demo, *asking, fails=True)
+    assert "got state, which knows nothing" in said
 
 
 def test_camera_loop_learns_what_is_named(demo: Path, tmp_path: Path, run: Run) -> None:
