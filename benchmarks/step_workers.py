@@ -4,6 +4,7 @@ It reads a number of steps a line and answers each with a line of JSON: millisec
 and the memory of the process so far.
 
     echo 3 | python benchmarks/step_workers.py litert BUNDLE
+    echo 3 | python benchmarks/step_workers.py litert-answer BUNDLE     # one frame named instead
     echo 3 | python benchmarks/step_workers.py torch-renorm-nhwc BUNDLE
 """
 
@@ -23,6 +24,9 @@ from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
 from lrtflite.quiet import quiet_stderr
 from lrtflite.runtime import RUNTIMES, Model
+
+# A runtime with this behind its name answers, it does not train.
+ANSWER = "-answer"
 
 
 @dataclass(frozen=True)
@@ -69,8 +73,10 @@ class Worker:
 def main() -> None:
     contestant, path = sys.argv[1:]
     bundle = Bundle.open(path)
-    if contestant in RUNTIMES:
-        step = bundle_step(bundle, contestant)
+    runtime = contestant.removesuffix(ANSWER)
+    if runtime in RUNTIMES:
+        make = bundle_answer if contestant.endswith(ANSWER) else bundle_step
+        step = make(bundle, runtime)
     else:
         from torch_step import training_step
 
@@ -102,6 +108,16 @@ def bundle_step(bundle: Bundle, runtime: str) -> Callable[[], Any]:
     rates = manifest.training.inputs(head.signatures["train"].inputs)
     head.run("begin", counts=targets.sum(axis=0))
     return lambda: head.run("train", latents=latents, targets=targets, **rates)
+
+
+def bundle_answer(bundle: Bundle, runtime: str) -> Callable[[], Any]:
+    """One frame through both models, as a camera loop does."""
+    with quiet_stderr():
+        features = Model(bundle.features, runtime=runtime, threads=1)
+        head = Model(bundle.head, runtime=runtime, threads=1)
+    size = bundle.manifest.input_size
+    frame = np.random.default_rng(0).integers(0, 256, (1, size, size, 3), np.uint8)
+    return lambda: head.run("infer", latents=features.run("extract", frames=frame)["latents"])
 
 
 def _timed(step: Callable[[], Any]) -> float:

@@ -24,7 +24,7 @@ from pathlib import Path
 
 import numpy as np
 from bundles import IMAGENET, converted, lrtflite, say
-from step_workers import Worker
+from step_workers import ANSWER, Worker
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
@@ -129,13 +129,15 @@ def batch_sizes(weights: str, rounds: int, steps: int) -> str:
 def replay_layers(weights: str, layers: Sequence[str]) -> str:
     """A row per replay layer, beside the paper's computation column."""
     computation = papers_computation()
-    timings, latent_bytes = {}, {}
+    timings, answers, latent_bytes = {}, {}, {}
     for layer in layers:
         bundle = bundle_of(weights, layer, BATCH)
         latent_bytes[layer] = Bundle.open(bundle).manifest.latent_bytes
         say(f"3 steps above {layer}")
         (timings[layer],) = measure([("litert", bundle)], rounds=1, steps=3)
-    rows = [["replay layer", "ms/step", "% of images", "paper's %", "peak RSS", "bytes/latent"]]
+        (answers[layer],) = measure([("litert" + ANSWER, bundle)], rounds=1, steps=50)
+    titles = ["replay layer", "ms/step", "% of images", "paper's %", "peak RSS", "bytes/latent"]
+    rows = [[*titles, "ms/answer"]]
     for layer, timing in timings.items():
         share = "-"
         if "images" in timings:
@@ -148,10 +150,11 @@ def replay_layers(weights: str, layers: Sequence[str]) -> str:
                 f"{computation[layer]:.3f}",
                 timing.memory()[0],
                 f"{latent_bytes[layer]:,}",
+                f"{answers[layer].median:.1f}",
             ]
         )
     title = f"\nReplay layers, {NEW} + {BATCH - NEW} patterns, {describe_runtime('litert')}"
-    return "\n".join((f"{title}; median of 3 steps", *table(rows)))
+    return "\n".join((f"{title}; medians of 3 steps, 50 answers", *table(rows)))
 
 
 @dataclass(frozen=True)
