@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types unit bench clean
+.PHONY: demo test lint types unit bench bench-layers clean
 
 demo: .venv/demo  ## a device learns 50 objects; writes demo/report.html
 	$(BIN)/lrtflite simulate --report demo/report.html --json demo/report.json
@@ -32,6 +32,13 @@ bench: build/alpha-1.0/manifest.json  ## slow studies: speed, memory, accuracy
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/photographs.py
 	test ! -d $(SHARED)/data || \
 		$(BIN)/python benchmarks/few_pictures.py build/alpha-1.0 $(SHARED)/data/caltech50_128
+
+bench-layers: .venv/dev  ## accuracy above each replay layer, and aging; hours
+	$(BIN)/python benchmarks/replay_layers.py synthetic
+	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/replay_layers.py photographs
+	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/replay_layers.py shifted
+	$(BIN)/lrtflite convert --adapt-moments --classes 50 --out build/adapting
+	$(BIN)/python benchmarks/aging.py build/adapting --rates 0 5e-5 5e-3
 
 build/alpha-1.0/manifest.json: .venv/dev
 	$(BIN)/lrtflite convert --weights $(WEIGHTS) --alpha 1.0 --out build/alpha-1.0
