@@ -87,7 +87,7 @@ class Head(tf.Module):
         present = _present(counts)
         self.tw.assign(self.cw * present[:, tf.newaxis])
         self.velocity.assign(tf.zeros_like(self.velocity))
-        self.trunk.begin()
+        self.trunk.begin(tf.minimum(tf.reduce_min(counts), 0.0))
         return {"classes": tf.reduce_sum(present)}
 
     def _train(

@@ -55,11 +55,14 @@ class Trunk(tf.Module):
             for name in STATE
         }
 
-    def begin(self) -> None:
-        """Start a session: momentum from zero."""
+    def begin(self, zero: Tensor) -> None:
+        """Start a session: momentum from `zero`, which is not a constant.
+
+        Zeros that are would be in the file, as many as there are weights.
+        """
         for weights in self.weights:
             for velocity in weights.velocity.values():
-                velocity.assign(tf.zeros_like(velocity))
+                velocity.assign(tf.fill(velocity.shape, zero))
 
     def infer(self, latents: Tensor) -> Tensor:
         """(n, *latent_shape) -> (n, F), with the moving moments."""

@@ -74,8 +74,10 @@ class Weights(tf.Module):
             for name in STATE
         )
         trained = ("kernel", "gamma", "beta") if unit.trains_kernel else ("gamma", "beta")
+        # What it begins with does not matter, `begin` comes first; but the file holds it, and these
+        # values it holds anyhow.
         self.velocity = {
-            name: tf.Variable(tf.zeros_like(getattr(self, name)), name=f"{unit.prefix}_{name}_v")
+            name: tf.Variable(getattr(self, name), name=f"{unit.prefix}_{name}_v")
             for name in trained
         }
 

@@ -236,6 +236,8 @@ def test_ten_steps_in_tflite_are_ten_of_autodiff(
     path = tmp_path / "head.tflite"
     path.write_bytes(convert_head(head))
     assert custom_ops(path) == []
+    # Momentum begins at zero, and not as zeros in the file: the largest kernel has 64 KiB.
+    assert bytes(32 << 10) not in path.read_bytes()
     steps = batches(model, replay_layer, batch_size=BATCH, steps=10)
     np.savez(
         tmp_path / "inputs.npz",
