@@ -33,7 +33,7 @@ bench: build/alpha-1.0/manifest.json  ## slow studies: speed, memory, accuracy
 	test ! -d $(SHARED)/data || \
 		$(BIN)/python benchmarks/few_pictures.py build/alpha-1.0 $(SHARED)/data/caltech50_128
 
-bench-layers: .venv/dev  ## accuracy above each replay layer, and aging; hours
+bench-layers: .venv/dev  ## accuracy above three replay layers, and aging; hours
 	$(BIN)/python benchmarks/replay_layers.py synthetic
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/replay_layers.py photographs
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/replay_layers.py shifted

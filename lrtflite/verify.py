@@ -139,7 +139,8 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
 def sample(values: NDArray[Any]) -> NDArray[Any]:
     """Up to SAMPLED values of an array, evenly spread."""
     flat = values.reshape(-1)
-    return flat[np.linspace(0, len(flat) - 1, min(SAMPLED, len(flat))).astype(np.int64)]
+    count = min(SAMPLED, len(flat))
+    return flat[np.arange(count) * (len(flat) - 1) // max(count - 1, 1)]
 
 
 def same_changes(

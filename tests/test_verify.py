@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrtflite.verify import same_changes
+from lrtflite.verify import same_changes, sample
 
 BEFORE = {"a": np.ones(3, np.float32), "b": np.ones(3, np.float32)}
 GOLDEN = {"change/a": np.full(3, 0.5, np.float32), "change/b": np.full(3, -0.5, np.float32)}
@@ -45,3 +45,11 @@ def test_a_tensor_that_must_stay_may_not_move() -> None:
     moved = {**after(), "a": BEFORE["a"] + np.float32(1e-4)}
     assert not same_changes("state", golden, "change", BEFORE, moved).passed
     assert same_changes("state", golden, "change", BEFORE, {**moved, "a": BEFORE["a"]}).passed
+
+
+@pytest.mark.parametrize("size", [1, 2, 999, 1000, 1001, 1024, 4096, 50 * 1024])
+def test_a_sample_is_where_the_page_says(size: int) -> None:
+    """docs/bundle.md: the places floor(i (size - 1) / 999) of more than 1,000 values."""
+    found = sample(np.arange(size, dtype=np.int64).reshape(1, size)).tolist()
+    expected = [i * (size - 1) // 999 for i in range(1000)] if size > 1000 else list(range(size))
+    assert found == expected
