@@ -140,7 +140,8 @@ def sample(values: NDArray[Any]) -> NDArray[Any]:
     """Up to SAMPLED values of an array, evenly spread."""
     flat = values.reshape(-1)
     count = min(SAMPLED, len(flat))
-    return flat[np.arange(count) * (len(flat) - 1) // max(count - 1, 1)]
+    chosen: NDArray[Any] = flat[np.arange(count) * (len(flat) - 1) // max(count - 1, 1)]
+    return chosen
 
 
 def same_changes(
