@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
-from lrtflite import Learner, LrtfliteError, Progress, fit_frame
+from lrtflite import Bundle, Learner, LrtfliteError, Progress, fit_frame
 from lrtflite.errors import InputError
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
@@ -55,12 +54,6 @@ def classes(things: Path) -> dict[str, list[Path]]:
     return found
 
 
-def check_pictures(paths: Iterable[Path]) -> None:
-    """Refuse what is no picture before anything is learned."""
-    for path in paths:
-        frame(path, 32)
-
-
 def show(progress: Progress) -> None:
     """One line of a terminal, written over: above a low replay layer a step takes a while."""
     if sys.stderr.isatty():
@@ -83,27 +76,29 @@ def main() -> None:
     to_teach = classes(options.things) if options.things else {}
     if missing := [path for path in options.predict if not path.is_file()]:
         sys.exit(f"Error: Expected a picture to name, got {missing[0]}, which is not there")
-    check_pictures(path for paths in (*to_teach.values(), options.predict) for path in paths)
 
-    with Learner.open(options.bundle, options.state) as learner:
-        size = learner.bundle.manifest.input_size
-        for name, paths in to_teach.items():
+    bundle = Bundle.open(options.bundle)
+    size = bundle.manifest.input_size
+    # All of them first: what is no picture is told before anything is learned.
+    lessons = {name: [frame(path, size) for path in paths] for name, paths in to_teach.items()}
+    asked = [(path.name, frame(path, size)) for path in options.predict]
+
+    with Learner.open(bundle, options.state) as learner:
+        for name, frames in lessons.items():
             again = " again" if name in learner.learned else ""
-            # A generator: the next picture is read while the last one is extracted.
-            frames = (frame(path, size) for path in paths)
             report = learner.learn(frames, name, on_progress=show)
             print(
                 f"learned {name}{again} from {report.frames} pictures "
                 f"in {report.ready_to_committed_ms:.0f} ms, {report.replay_patterns} in memory"
             )
-        if options.predict and not learner.learned:
+        if asked and not learner.learned:
             raise InputError(
                 f"Expected a state that was taught something, got {options.state}, which knows "
                 "nothing; teach it first, or give another --state"
             )
-        for path in options.predict:
-            [top] = learner.predict(frame(path, size))
-            print(f"{path.name}:", ", ".join(f"{p.label} {p.probability:.0%}" for p in top))
+        for name, picture in asked:
+            [top] = learner.predict(picture)
+            print(f"{name}:", ", ".join(f"{p.label} {p.probability:.0%}" for p in top))
 
 
 if __name__ == "__main__":

@@ -73,6 +73,14 @@ def balanced(
     return Placement(picks, np.concatenate([leaving, grown]).astype(np.int64))
 
 
+def check_memory(capacity: int, policy: str) -> None:
+    """Refuse a memory that cannot be."""
+    if capacity < 0:
+        raise InputError(f"Expected a replay memory of 0 or more patterns, got {capacity}")
+    if policy not in POLICIES:
+        raise InputError(f"Expected a policy of {', '.join(POLICIES)}, got {policy!r}")
+
+
 class ReplayMemory:
     """Up to `capacity` latents with their class slots, in arrays allocated once."""
 
@@ -84,10 +92,7 @@ class ReplayMemory:
         dtype: DTypeLike = np.float32,
         policy: str = "algorithm1",
     ) -> None:
-        if capacity < 0:
-            raise InputError(f"Expected a replay memory of 0 or more patterns, got {capacity}")
-        if policy not in POLICIES:
-            raise InputError(f"Expected a policy of {', '.join(POLICIES)}, got {policy!r}")
+        check_memory(capacity, policy)
         self.capacity = capacity
         self.policy = policy
         try:

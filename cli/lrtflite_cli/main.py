@@ -75,7 +75,7 @@ def main(args: Sequence[str] | None = None) -> None:
         error.show()
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        _fail("Interrupted; what was there before is as it was")
+        _fail("Interrupted; nothing that was committed is lost")
     except ModuleNotFoundError as error:
         extra = EXTRAS.get((error.name or "").split(".")[0])
         if extra is None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from lrtflite.errors import ModelError
 from lrtflite.layer_names import check_replay_layer
-from lrtflite.manifest import POLICIES, Training, trains_trunk
+from lrtflite.manifest import Training, trains_trunk
+from lrtflite.memory import check_memory
 from lrtflite_converters.usual import FEATURES, usual_minibatch, usual_training
 
 # Weights that have a name; all others are files.
@@ -70,11 +71,7 @@ class ExportOptions:
                 "leave it out, or replay a lower layer"
             )
         self.training(FEATURES)  # refuses rates that cannot be
-        if self.replay_size < 0 or self.policy not in POLICIES:
-            raise ModelError(
-                f"Expected a replay memory of 0 or more and a policy of {', '.join(POLICIES)}, "
-                f"got {self.replay_size} and {self.policy!r}"
-            )
+        check_memory(self.replay_size, self.policy)
         if self.classes is not None and self.classes < 1:
             raise ModelError(f"Expected at least 1 class, got {self.classes}")
         if self.classes is not None and self.classes < len(self.labels):
@@ -101,12 +98,16 @@ class ExportOptions:
 
 def check_source(model: str | None, weights: str | None, alpha: float | None) -> None:
     """Refuse a network that is named twice, or a file that is not there."""
-    if model is not None and (weights is not None or alpha is not None):
-        raise ModelError("Expected --model or --weights and --alpha, got both; --model has its own")
-    file = weights if model is None else model
-    if file is not None and file not in NAMED_WEIGHTS and not Path(file).is_file():
-        wanted = "a saved model" if weights is None else f"{', '.join(NAMED_WEIGHTS)} or a file"
-        raise ModelError(f"Expected {wanted}, got {file}, which is no file")
+    if model is not None:
+        if weights is not None or alpha is not None:
+            raise ModelError(
+                "Expected --model or --weights and --alpha, got both; --model has its own"
+            )
+        if not Path(model).is_file():
+            raise ModelError(f"Expected a saved model, got {model}, which is no file")
+    elif weights not in (None, *NAMED_WEIGHTS) and not Path(str(weights)).is_file():
+        known = ", ".join(NAMED_WEIGHTS)
+        raise ModelError(f"Expected {known} or a file, got {weights}, which is no file")
 
 
 def read_labels(text: str | None) -> tuple[str, ...]:

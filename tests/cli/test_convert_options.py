@@ -72,11 +72,12 @@ def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
     ("words", "message"),
     [
         ("--replay-layer conv5_6dw", "got 'conv5_6dw'; did you mean 'conv5_6/dw'?"),
-        ("--replay-layer conv_pw_6_relu", "by the paper's name, got 'conv_pw_6_relu'; take"),
+        ("--replay-layer conv_pw_6_relu", "got 'conv_pw_6_relu'; take 'conv4_2/sep'"),
         ("--replay-layer conv_pw_6_bn", "inside one; take 'conv4_2/sep'"),
         ("--lr nan", "Expected lr as a number of at least 0, got nan"),
         ("--labels lables.txt", "got lables.txt, which is no file"),
         ("--model none.keras", "Expected a saved model, got none.keras, which is no file"),
+        ("--model demo", "Expected a saved model, got demo, which is no file"),
         ("--weights mobilenet.npz", "demo, imagenet, none or a file, got mobilenet.npz"),
         ("--model a.keras --alpha 1", "got both; --model has its own"),
         ("--replay-layer conv5_4/dw --batch-size 1", "a mini-batch of at least 2"),
