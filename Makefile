@@ -31,7 +31,7 @@ bench: build/alpha-1.0/manifest.json  ## slow studies: speed, memory, accuracy
 	$(BIN)/python benchmarks/synthetic_strategies.py
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/photographs.py
 	test ! -d $(SHARED)/data || \
-		$(BIN)/python benchmarks/few_pictures.py build/alpha-1.0 $(SHARED)/data/caltech50_128
+		$(BIN)/python benchmarks/few_pictures.py build/alpha-1.0 folder:$(SHARED)/data/caltech50_128
 
 bench-layers: .venv/dev  ## accuracy above three replay layers, and aging; hours
 	$(BIN)/python benchmarks/replay_layers.py synthetic

@@ -1,9 +1,11 @@
 """How well a learner remembers classes that it was taught one after the other from a few pictures.
 
 An empty head, the bundle's defaults; some classes drawn at random, the first pictures of each in a
-session of its own; accuracy on the held-out pictures of all of them.
+session of its own; accuracy on the held-out pictures of all of them. `--head-start 0` is the
+paper's: a new class starts from nothing, not from the mean of those that are known.
 
-    python benchmarks/few_pictures.py BUNDLE FOLDER [--classes 5] [--pictures 6 12 20] [--draws 4]
+    python benchmarks/few_pictures.py BUNDLE folder:PATH [--classes 5] [--pictures 6 12 20]
+    python benchmarks/few_pictures.py BUNDLE synthetic --classes 12 --draws 6 --head-start 0
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,10 +28,12 @@ from lrtflite_firmware_sim.machine import this_machine
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("bundle", type=Path)
-    parser.add_argument("folder", type=Path, help="one folder of pictures per class")
+    parser.add_argument("dataset", help="folder:PATH with a folder of pictures per class, ...")
+    parser.add_argument("--seed", type=int, default=0, help="of the data set")
     parser.add_argument("--classes", type=int, default=5)
     parser.add_argument("--pictures", type=int, nargs="+", default=[6, 12, 20])
     parser.add_argument("--draws", type=int, default=4)
+    parser.add_argument("--head-start", type=float, help="in place of the bundle's")
     arguments = parser.parse_args()
     try:
         print(run(Bundle.open(arguments.bundle), arguments))
@@ -37,7 +42,10 @@ def main() -> None:
 
 
 def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
-    source = open_source(f"folder:{arguments.folder}", size=bundle.manifest.input_size)
+    size, training = bundle.manifest.input_size, bundle.manifest.training
+    source = open_source(arguments.dataset, size=size, seed=arguments.seed)
+    if arguments.head_start is not None:
+        training = replace(training, head_start=arguments.head_start)
     lines = ["pictures  accuracy of each draw" + " " * 14 + "mean"]
     for pictures in arguments.pictures:
         found = []
@@ -47,7 +55,7 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
             with Learner.open(bundle) as learner:
                 for label in chosen:
                     latents = _latents(learner, source.train_clips(), label)[:pictures]
-                    learner.learn_latents(latents, source.classes[label])
+                    learner.learn_latents(latents, source.classes[label], training=training)
                 hits = [
                     top[0].label == source.classes[label]
                     for label in chosen
@@ -58,10 +66,10 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
             found.append(np.mean(hits))
         shown = " ".join(f"{accuracy:.3f}" for accuracy in found)
         lines.append(f"{pictures:8}  {shown:<32} {np.mean(found):.3f}")
-    training = bundle.manifest.training
     lines.append(
         f"{arguments.classes} classes, {bundle.manifest.replay_layer}; {training.epochs} epochs, "
-        f"at least {training.least_steps} steps, lr {training.lr:g}; {bundle.manifest.backbone}"
+        f"at least {training.least_steps} steps, lr {training.lr:g}, "
+        f"head start {training.head_start:g}; {bundle.manifest.backbone}"
     )
     lines.append(f"{describe_runtime(learner.runtime)}, on {this_machine()}")
     return "\n".join(lines)

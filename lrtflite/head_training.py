@@ -69,7 +69,7 @@ def train_head(
     training = trunk_at_rest(training, counts)
     rates = training.inputs(head.signatures["train"].inputs)
     with session.clock("begin"):
-        head.run("begin", counts=counts)
+        head.run("begin", counts=counts, **training.inputs(head.signatures["begin"].inputs))
     batches = minibatches(
         latents,
         labels,

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import BundleError, InputError
 
-FORMAT = 3
+FORMAT = 4
 POLICIES = ("algorithm1", "balanced")
 LATENT_DTYPES = ("float32", "uint8")
-# The rates of training, and the most that each can be.
+# What signatures take as numbers, and the most that each can be.
 RATES = {
+    "head_start": 1.0,
     "lr": math.inf,
     "trunk_lr": math.inf,
     "momentum": 1.0,
@@ -34,7 +35,8 @@ class Training:
     `lr` is the learning rate of the CWR layer, `trunk_lr` that of the layers between it and the
     replay layer, `moment_rate` the share of a mini-batch in their moving moments of Batch Renorm;
     `adapt_rate` is that of a session's frames below the replay layer, where moments may adapt. A
-    session takes at least `least_steps`: a few pictures are few steps an epoch.
+    session takes at least `least_steps`: a few pictures are few steps an epoch. A new class starts
+    from `head_start` times the mean weights of the classes known already; in the paper from 0.
     """
 
     lr: float = 0.003
@@ -45,6 +47,7 @@ class Training:
     moment_rate: float = 0.03
     adapt_rate: float = 5e-5
     least_steps: int = 24
+    head_start: float = 1.0
 
     def __post_init__(self) -> None:
         for name, most in RATES.items():
@@ -60,7 +63,7 @@ class Training:
                 raise InputError(f"Expected {name} as an integer of at least 1, got {count!r}")
 
     def inputs(self, names: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """The rates among the inputs `names` of a `train` signature: without a trunk, three."""
+        """The rates among the inputs `names` of a signature."""
         return {name: np.array(getattr(self, name), np.float32) for name in RATES if name in names}
 
     def with_options(

@@ -67,7 +67,7 @@ def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterat
         frames.update(adapt={"frames": (group, size, size, 3), "rate": ()}, save={}, restore={})
     latents: dict[str, dict[str, tuple[int, ...]]] = {
         "infer": {"latents": (-1, *latent)},
-        "begin": {"counts": (slots,)},
+        "begin": {"counts": (slots,), "head_start": ()},
         "train": {"latents": (batch, *latent), "targets": (batch, slots)},
         "consolidate": {"counts": (slots,)},
         "save": {},
@@ -119,8 +119,11 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
     before = head.run("infer", latents=latents)["probabilities"]
     yield _close("probabilities before training", before, golden["probabilities_before"])
     before_training = head.run("save")
-    head.run("begin", counts=counts)
-    rates = {name: golden[name] for name in RATES if name in head.signatures["train"].inputs}
+    begin, rates = (
+        {name: golden[name] for name in RATES if name in head.signatures[of].inputs}
+        for of in ("begin", "train")
+    )
+    head.run("begin", counts=counts, **begin)
     losses = [
         head.run("train", latents=latents[row], targets=one_hot[classes[row]], **rates)["loss"]
         for row in golden["rows"]

@@ -25,12 +25,19 @@ def cwr_session(
     lr: float,
     momentum: float,
     weight_decay: float,
+    head_start: float = 0.0,
 ) -> tuple[Array, Array, list[float]]:
-    """New cw (C, F), new past (C,) and the loss of each mini-batch (latents, one-hot targets)."""
+    """New cw (C, F), new past (C,) and the loss of each mini-batch (latents, one-hot targets).
+
+    `head_start` is not the paper's: a new class starts from that share of the known ones' mean.
+    """
     tw = np.zeros(cw.shape)
+    known = [cw[j] for j in range(len(cw)) if counts[j] > 0 and past[j] > 0]
     for j in range(len(cw)):
         if counts[j] > 0:
             tw[j] = cw[j]
+            if past[j] == 0 and known:
+                tw[j] = head_start * np.mean(known, axis=0)
     velocity, losses = np.zeros(tw.shape), []
     for x, t in batches:
         p = softmax(x.astype(float) @ tw.T)

@@ -115,7 +115,7 @@ class FakeModel:
         shares = np.where(known, np.exp(scores - scores.max()), 0)
         return {"probabilities": (shares / max(shares.sum(), 1e-9)).astype(np.float32)}
 
-    def begin(self, counts: Any) -> dict[str, Any]:
+    def begin(self, counts: Any, head_start: Any) -> dict[str, Any]:
         return {"classes": np.float32((counts > 0).sum())}
 
     def train(self, latents: Any, targets: Any, lr: Any, **rates: Any) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class FakeModel:
             "infer": Signature(
                 tensors(dtype, latents=(-1, *SHAPE)), tensors(probabilities=(-1, SLOTS))
             ),
-            "begin": Signature(tensors(counts=(SLOTS,)), tensors(classes=())),
+            "begin": Signature(tensors(counts=(SLOTS,), head_start=()), tensors(classes=())),
             "train": Signature({**batch, **rates}, tensors(loss=(), accuracy=())),
             "consolidate": Signature(tensors(counts=(SLOTS,)), tensors(average=())),
             "save": Signature({}, state),

@@ -74,9 +74,9 @@ def test_other_manifests(copy: Path, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="lrtflite convert --replay-layer pool6"):
         Bundle.open(tmp_path / "nowhere")
     edit_manifest(copy, format=1)
-    with pytest.raises(BundleError, match="Expected a bundle of format 3, got format 1"):
+    with pytest.raises(BundleError, match="Expected a bundle of format 4, got format 1"):
         Bundle.open(copy)
-    edit_manifest(copy, format=3, surprise=1)
+    edit_manifest(copy, format=4, surprise=1)
     with pytest.raises(BundleError, match="surprise"):
         Bundle.open(copy)
     (copy / "manifest.json").write_text("{")

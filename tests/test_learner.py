@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +22,12 @@ from lrtflite.errors import (
 )
 
 
-def test_sessions_follow_cwr_star(open_learner: Callable[..., Learner], runtime: str) -> None:
+@pytest.mark.parametrize("head_start", [0.0, 1.0])
+def test_sessions_follow_cwr_star(
+    open_learner: Callable[..., Learner], runtime: str, head_start: float
+) -> None:
     learner = open_learner(runtime=runtime)
+    training = replace(TRAINING, head_start=head_start)
     cw, past = np.zeros((50, 256)), np.zeros(50)
     for kind in (0, 1, 2, 0):
         recorded: list[tuple[np.ndarray, np.ndarray]] = []
@@ -35,13 +40,20 @@ def test_sessions_follow_cwr_star(open_learner: Callable[..., Learner], runtime:
             return _run(name, **inputs)
 
         learner._known.training.run = record  # type: ignore[method-assign]
-        report = learner.learn_latents(latents_of(kind), f"kind {kind}", training=TRAINING)
+        report = learner.learn_latents(latents_of(kind), f"kind {kind}", training=training)
         learner._known.training.run = run  # type: ignore[method-assign]
 
         # 45 new patterns beside replays: cur counts each pattern once, not the draws of epochs.
         counts = stored + 45 * (np.arange(50) == kind)
         cw, past, losses = cwr_session(
-            cw, past, counts, recorded, lr=0.02, momentum=0.9, weight_decay=5e-4
+            cw,
+            past,
+            counts,
+            recorded,
+            lr=0.02,
+            momentum=0.9,
+            weight_decay=5e-4,
+            head_start=head_start,
         )
         saved = learner._known.serving.run("save")
         np.testing.assert_allclose(saved["cw"], cw, rtol=1e-4, atol=1e-6)
@@ -184,6 +196,31 @@ def test_few_pictures_of_each_class_are_all_remembered(
         rows = learner.predict_latents(latents_of(kind, 10, seed=5), top=1)
         assert [row[0].label for row in rows] == [f"kind {kind}"] * 10
     assert learner.learned == tuple(f"kind {kind}" for kind in range(5))
+
+
+def test_the_class_taught_last_does_not_win_in_a_new_light(
+    open_learner: Callable[..., Learner],
+) -> None:
+    common = np.random.default_rng(7).exponential(1, 256)
+
+    def alike(kind: int, day: int) -> np.ndarray:
+        """(20, 256) of a kind that has most in common with all others, in the light of a day."""
+        own = np.random.default_rng(1000 + kind).exponential(0.3, 256)
+        light = np.random.default_rng((50, day)).normal(0, 0.5, 256)
+        noise = np.random.default_rng((day, kind)).normal(0, 0.1, (20, 256))
+        return np.maximum(common + own + light + noise, 0).astype(np.float32)
+
+    def taken_by_the_last(head_start: float) -> float:
+        learner = open_learner()
+        training = replace(learner.bundle.manifest.training, head_start=head_start)
+        for kind in range(12):
+            learner.learn_latents(alike(kind, day=kind), kind, training=training)
+        others = [alike(kind, day) for kind in range(11) for day in range(100, 105)]
+        return float(np.mean(learner.probabilities(np.concatenate(others)).argmax(axis=1) == 11))
+
+    assert open_learner().bundle.manifest.training.head_start == 1
+    assert taken_by_the_last(head_start=1) < 0.1
+    assert taken_by_the_last(head_start=0) > 0.5, "what it is good for"
 
 
 def test_a_single_frame_is_a_session(open_learner: Callable[..., Learner]) -> None:

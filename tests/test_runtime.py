@@ -53,11 +53,12 @@ def test_a_buffer_is_the_input_itself_and_stays_valid(demo: Path, name: str) -> 
     buffer = head.buffer("train", "latents")
     assert not buffer.flags.owndata, "the interpreter's own memory"
     rng = np.random.default_rng(0)
-    rates = Bundle.open(demo).manifest.training.inputs(head.signatures["train"].inputs)
+    training = Bundle.open(demo).manifest.training
+    start, rates = (training.inputs(head.signatures[of].inputs) for of in ("begin", "train"))
     shape = head.signatures["train"].inputs["targets"].shape
     targets = np.eye(shape[1], dtype=np.float32)[np.arange(shape[0]) % 3]
     for model in (head, other):
-        model.run("begin", counts=targets.sum(axis=0))
+        model.run("begin", counts=targets.sum(axis=0), **start)
     for count in (1, 7, 3):
         latents = rng.random(buffer.shape, dtype=np.float32)
         buffer[:] = latents

@@ -40,7 +40,7 @@ def command(bundle: str, as_json: bool) -> None:
             "training",
             f"{training.epochs} epochs, at least {training.least_steps} steps, "
             f"lr {training.lr:g}, momentum {training.momentum:g}, "
-            f"weight decay {training.weight_decay:g}",
+            f"weight decay {training.weight_decay:g}, head start {training.head_start:g}",
         ),
         *_trunk_rows(manifest),
         ("slots", f"{manifest.slots}: {len(named)} labelled, {manifest.slots - len(named)} free"),

@@ -1,7 +1,7 @@
 """Golden vectors: what a client must get from the bundle, computed by TensorFlow.
 
-A client feeds `frames` and compares `latents`; then it restores nothing, calls `begin(counts)`,
-`train` once per row of `rows` (mini-batch row k is latents[rows[step, k]] with class
+A client feeds `frames` and compares `latents`; then it restores nothing, calls `begin(counts,
+head_start)`, `train` once per row of `rows` (mini-batch row k is latents[rows[step, k]] with class
 `classes[rows[step, k]]`), compares `losses`, calls `consolidate(counts)`, and compares what `infer`
 says of `latents` and by how much each tensor of `save` has changed. Where moments adapt, it then
 calls `adapt(frames[group], rate=adapt_rate)` and compares how the moments changed.
@@ -72,7 +72,8 @@ def golden_vectors(features: Features, head: Head, *, batch_size: int) -> dict[s
     rates = TRAINING.inputs(head.rates)
     before = _values(head.save())
     probabilities_before = head.infer(latents=latents)["probabilities"].numpy()
-    head.begin(counts=counts)
+    begin = TRAINING.inputs(("head_start",))
+    head.begin(counts=counts, **begin)
     targets = np.eye(slots, dtype=np.float32)[classes]
     losses = [
         head.train(latents=latents[row], targets=targets[row], **rates)["loss"] for row in rows
@@ -87,6 +88,7 @@ def golden_vectors(features: Features, head: Head, *, batch_size: int) -> dict[s
         "classes": classes,
         "rows": rows,
         "counts": counts,
+        **begin,
         **rates,
         "losses": np.array(losses, np.float32),
         "probabilities_before": probabilities_before,

@@ -52,7 +52,9 @@ class Head(tf.Module):
         of_the_trunk = ("trunk_lr", "moment_rate") if self.trunk.units else ()
         self.rates = ("lr", "momentum", "weight_decay", *of_the_trunk)
         self.infer = signature(self._infer, latents=((None, *shape), dtype))
-        self.begin = signature(self._begin, counts=((slots,), tf.float32))
+        self.begin = signature(
+            self._begin, counts=((slots,), tf.float32), head_start=((), tf.float32)
+        )
         self.train = signature(
             self._train,
             latents=((batch_size, *shape), dtype),
@@ -82,10 +84,18 @@ class Head(tf.Module):
         total = tf.maximum(tf.reduce_sum(weights, axis=-1, keepdims=True), 1.0)
         return {"probabilities": weights / total}
 
-    def _begin(self, counts: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Load the working weights of the classes that the session will see; zero the others."""
-        present = _present(counts)
-        self.tw.assign(self.cw * present[:, tf.newaxis])
+    def _begin(self, counts: tf.Tensor, head_start: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Load the working weights of the classes that the session will see; zero the others.
+
+        A class that is new among known ones starts from `head_start` times their mean. From nothing
+        (0, as in the paper) it has to climb above all of them, and then wins wherever they are not
+        sure.
+        """
+        present, learned = _present(counts), _present(self.past)
+        known = (present * learned)[:, tf.newaxis]
+        mean = tf.reduce_sum(self.cw * known, axis=0) / tf.maximum(tf.reduce_sum(known), 1.0)
+        new = (present * (1.0 - learned))[:, tf.newaxis]
+        self.tw.assign(self.cw * present[:, tf.newaxis] + new * (head_start * mean))
         self.velocity.assign(tf.zeros_like(self.velocity))
         self.trunk.begin(tf.minimum(tf.reduce_min(counts), 0.0))
         return {"classes": tf.reduce_sum(present)}

@@ -16,6 +16,7 @@ from cwr_reference import cwr_session
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite_converters.head import Head, convert_head
 
+START = np.float32(0.5)
 RATES = {"lr": np.float32(0.1), "momentum": np.float32(0.9), "weight_decay": np.float32(0.01)}
 
 
@@ -33,7 +34,7 @@ def saved(of: Head) -> tuple[np.ndarray, np.ndarray]:
 def test_consolidate_by_hand() -> None:
     # Class 0: past 4, cur 1, so wpast = 2. Class 1: new, wpast = 0. Class 2: absent.
     module = head([[2, 4], [0, 0], [7, 8]], [4, 0, 9])
-    module.begin(np.array([1, 3, 0], np.float32))
+    module.begin(np.array([1, 3, 0], np.float32), np.float32(0))
     np.testing.assert_array_equal(module.tw.numpy(), [[2, 4], [0, 0], [0, 0]])
     module.tw.assign([[5, 7], [1, 3], [100, 100]])
     assert float(module.consolidate(np.array([1, 3, 0], np.float32))["average"]) == 4.0
@@ -41,6 +42,20 @@ def test_consolidate_by_hand() -> None:
     # (2*2 + 5-4)/3, (4*2 + 7-4)/3; (1-4, 3-4); class 2 untouched.
     np.testing.assert_allclose(cw, [[5 / 3, 11 / 3], [-3, -1], [7, 8]], rtol=1e-6)
     np.testing.assert_array_equal(past, [5, 3, 9])
+
+
+def test_a_new_class_starts_from_the_mean_of_the_known_ones() -> None:
+    # Known and seen: 0 and 1, mean [3, 6]. Known and not seen: 2. New: 3. Never seen: 4.
+    cw = [[2, 4], [4, 8], [70, 80], [0, 0], [0, 0]]
+    module = head(cw, [4, 1, 9, 0, 0])
+    counts = np.array([1, 2, 0, 3, 0], np.float32)
+    for start, expected in ((1, [3, 6]), (0.5, [1.5, 3]), (0, [0, 0])):
+        module.begin(counts, np.float32(start))
+        np.testing.assert_allclose(module.tw.numpy(), [[2, 4], [4, 8], [0, 0], expected, [0, 0]])
+        np.testing.assert_array_equal(saved(module)[0], cw)
+    # Among new ones alone there is no mean.
+    module.begin(np.array([0, 0, 0, 3, 1], np.float32), np.float32(1))
+    np.testing.assert_array_equal(module.tw.numpy(), np.zeros((5, 2)))
 
 
 def test_infer_by_hand() -> None:
@@ -63,7 +78,7 @@ def test_a_training_step_is_the_gradient_of_the_cross_entropy() -> None:
     x = rng.normal(size=(4, 6)).astype(np.float32)
     # Soft targets, as distillation needs them.
     targets = rng.dirichlet(np.ones(5), 4).astype(np.float32)
-    module.begin(np.ones(5, np.float32))
+    module.begin(np.ones(5, np.float32), START)
     outcome = module.train(x, targets, **{**RATES, "weight_decay": np.float32(0)})
     weights = tf.Variable(cw)
     with tf.GradientTape() as tape:
@@ -99,10 +114,12 @@ def test_two_sessions_against_numpy() -> None:
     cw, past = np.zeros((5, 6)), np.zeros(5)
     rates = {name: float(rate) for name, rate in RATES.items()}
     for counts, batches in sessions():
-        module.begin(counts)
+        module.begin(counts, START)
         losses = [float(module.train(x, t, **RATES)["loss"]) for x, t in batches]
         module.consolidate(counts)
-        cw, past, expected = cwr_session(cw, past, counts, batches, **rates)
+        cw, past, expected = cwr_session(
+            cw, past, counts, batches, head_start=float(START), **rates
+        )
         np.testing.assert_allclose(losses, expected, rtol=1e-5)
         np.testing.assert_allclose(saved(module)[0], cw, rtol=1e-4, atol=1e-6)
         np.testing.assert_array_equal(saved(module)[1], past)
@@ -119,7 +136,7 @@ data = np.load(inputs)
 rates = {name: data[name] for name in ("lr", "momentum", "weight_decay")}
 losses = []
 for s in range(2):
-    head.run("begin", counts=data[f"counts{s}"])
+    head.run("begin", counts=data[f"counts{s}"], head_start=data["head_start"])
     for k in range(3):
         outcome = head.run("train", latents=data[f"x{s}{k}"], targets=data[f"t{s}{k}"], **rates)
         losses.append(float(outcome["loss"]))
@@ -148,11 +165,11 @@ def test_tflite_does_what_tensorflow_does(runtime: str, tmp_path: Path) -> None:
     path.write_bytes(convert_head(module))
     assert custom_ops(path) == []
     probe = rng.normal(size=(7, 6)).astype(np.float32)
-    inputs: dict[str, Any] = {"probe": probe, **RATES}
+    inputs: dict[str, Any] = {"probe": probe, "head_start": START, **RATES}
     losses = []
     for s, (counts, batches) in enumerate(sessions()):
         inputs[f"counts{s}"] = counts
-        module.begin(counts)
+        module.begin(counts, START)
         for k, (x, t) in enumerate(batches):
             inputs[f"x{s}{k}"], inputs[f"t{s}{k}"] = x, t
             losses.append(float(module.train(x, t, **RATES)["loss"]))
