@@ -10,6 +10,7 @@ validation split: a quarter of the training photographs, or worlds of other seed
 
     python benchmarks/replay_layers.py photographs --layers pool6 conv5_6/dw conv5_4/dw
     python benchmarks/replay_layers.py shifted --seeds 1000 --try 0.01,0.001,4 --try 0.01,0.003,4
+    python benchmarks/replay_layers.py synthetic --layers images --classes 20  # a third of the time
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from bundles import IMAGENET, PHOTOGRAPHS, converted
@@ -60,8 +61,9 @@ def main() -> None:
         dest="tried",
         type=rates,
         action="append",
-        help="lr,trunk_lr,epochs in place of the bundle's; may be repeated",
+        help="lr,trunk_lr,epochs[,moment_rate] in place of the bundle's; may be repeated",
     )
+    parser.add_argument("--classes", type=int, help="a part of the stream only")
     parser.add_argument("--runtime", default="auto")
     arguments = parser.parse_args()
     try:
@@ -71,16 +73,17 @@ def main() -> None:
 
 
 def rates(text: str) -> Callable[[Training], Training]:
-    lr, trunk_lr, epochs = text.split(",")
-    return lambda usual: usual.with_options(
-        lr=float(lr), trunk_lr=float(trunk_lr), epochs=int(epochs)
+    lr, trunk_lr, epochs, *moment_rate = text.split(",")
+    given = dict(zip(["moment_rate"], map(float, moment_rate)))
+    return lambda usual: replace(
+        usual, lr=float(lr), trunk_lr=float(trunk_lr), epochs=int(epochs), **given
     )
 
 
 def run(case: Case, arguments: argparse.Namespace) -> str:
     seeds = arguments.seeds or case.seeds
     lines = [
-        f"{'layer':12} {'lr':>6} {'trunk lr':>8} {'epochs':>6}  "
+        f"{'layer':12} {'lr':>6} {'trunk lr':>8} {'moments':>7} {'epochs':>6}  "
         + " ".join(f"{seed:>6}" for seed in seeds)
         + "    mean"
     ]
@@ -89,9 +92,10 @@ def run(case: Case, arguments: argparse.Namespace) -> str:
         usual = bundle.manifest.training
         for training in [change(usual) for change in arguments.tried or [lambda usual: usual]]:
             found = [judge(bundle, case, training, arguments, seed) for seed in seeds]
-            trunk_lr = f"{training.trunk_lr:g}" if bundle.manifest.trains_trunk else ""
+            of_trunk = [f"{training.trunk_lr:g}", f"{training.moment_rate:g}"]
+            trunk_lr, moment_rate = of_trunk if bundle.manifest.trains_trunk else ["", ""]
             lines.append(
-                f"{layer:12} {training.lr:6g} {trunk_lr:>8} {training.epochs:6}  "
+                f"{layer:12} {training.lr:6g} {trunk_lr:>8} {moment_rate:>7} {training.epochs:6}  "
                 + " ".join(f"{value:6.3f}" for value in found)
                 + f"  {np.mean(found):6.3f}"
             )
@@ -112,6 +116,8 @@ def judge(
     world: World = extract(bundle, case.dataset, seed=seed, visits=2, runtime=runtime)
     if arguments.validation:
         world = world.validation()
+    if arguments.classes:
+        world = world.of_classes(arguments.classes)
     answers = learn_stream(bundle, world, training, case.memory, runtime=runtime, seed=seed)
     found = accuracy(answers, world.test_labels)
     took = time.perf_counter() - started

@@ -38,6 +38,18 @@ class World:
             sessions.append((latents[kept], [labels[row] for row in kept]))
         return World(sessions, np.stack(held), held_labels)
 
+    def of_classes(self, count: int) -> World:
+        """What it has of `count` classes: those of the first session, then the lowest numbers."""
+        first = set(self.sessions[0][1])
+        others = sorted(set(self.test_labels) - first)
+        chosen = first.union(others[: max(count - len(first), 0)])
+        judged = [row for row, label in enumerate(self.test_labels) if label in chosen]
+        return World(
+            [session for session in self.sessions if chosen.issuperset(session[1])],
+            self.test[judged],
+            [self.test_labels[row] for row in judged],
+        )
+
 
 def extract(bundle: Bundle, dataset: str, *, seed: int, visits: int, runtime: str) -> World:
     source = open_source(dataset, size=bundle.manifest.input_size, seed=seed)

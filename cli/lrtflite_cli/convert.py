@@ -42,7 +42,11 @@ from lrtflite_cli.training_options import training_options
     help="New patterns in it, at most.",
     show_default="20 at pool6, 21 below it",
 )
-@training_options(epochs="4; 2 below conv6/sep", lr="0.003 x 1024 / features", trunk_lr="0.015")
+@training_options(
+    epochs="4; 2 below conv6/sep",
+    lr="0.003 x 1024 / features",
+    trunk_lr="0.015; 0.0003 below conv5_1/dw",
+)
 @click.option(
     "--train-depthwise/--freeze-depthwise",
     default=True,

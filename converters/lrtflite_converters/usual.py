@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from lrtflite.layer_names import REPLAY_LAYERS
 from lrtflite.manifest import Training, trains_trunk
 
 # A step of the trunk is costly.
 TRUNK = Training(epochs=2)
+# The paper's, of native rehearsal, for a trunk that reaches below DEEP: units near the camera, and
+# the more their moments, follow the light of the last sessions.
+DEEP = "conv5_1/dw"
+DEEPER = replace(TRUNK, trunk_lr=0.0003, moment_rate=0.0001)
 # What the rate of the last layer is for. Half as many features turn a score half as far.
 FEATURES = 1024
 
@@ -19,5 +24,10 @@ def usual_minibatch(replay_layer: str) -> tuple[int, int]:
 
 def usual_training(replay_layer: str, features: int = FEATURES) -> Training:
     """Chosen on validation splits, see docs/replay-layers.md; `features` come out of the trunk."""
-    usual = TRUNK if trains_trunk(replay_layer) else Training()
+    if not trains_trunk(replay_layer):
+        usual = Training()
+    elif REPLAY_LAYERS.index(replay_layer) >= REPLAY_LAYERS.index(DEEP):
+        usual = TRUNK
+    else:
+        usual = DEEPER
     return replace(usual, lr=usual.lr * FEATURES / features)

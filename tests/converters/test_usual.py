@@ -11,22 +11,29 @@ from lrtflite_cli.convert import command
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.usual import usual_minibatch, usual_training
 
+MEASURED = REPLAY_LAYERS[REPLAY_LAYERS.index("conv5_1/dw") :]
+
 
 def test_help_names_the_rates_of_a_bundle() -> None:
     text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
-    above, below = usual_training("pool6"), usual_training("conv5_4/dw")
+    above, below, lowest = map(usual_training, ("pool6", "conv5_4/dw", "images"))
     assert f"default: ({above.epochs}; {below.epochs} below conv6/sep)" in text
     assert above.lr == below.lr
     assert f"default: ({above.lr:g} x 1024 / features)" in text
-    assert f"default: ({below.trunk_lr:g})" in text
+    assert f"default: ({below.trunk_lr:g}; {lowest.trunk_lr:g} below conv5_1/dw)" in text
 
 
 @pytest.mark.parametrize("layer", REPLAY_LAYERS)
 def test_every_layer_has_its_own(layer: str) -> None:
     options = ExportOptions(replay_layer=layer)
     assert options.minibatch == usual_minibatch(layer)
-    deep = usual_training("conv5_4/dw")
+    deep = usual_training("conv5_4/dw" if layer in MEASURED else "images")
     assert options.training(1024) == (deep if trains_trunk(layer) else Training())
+
+
+def test_native_rehearsal_has_the_rates_of_the_paper() -> None:
+    found = usual_training("images")
+    assert (found.trunk_lr, found.moment_rate) == (0.0003, pytest.approx(1 - 0.9999))
 
 
 def test_a_narrow_network_has_a_larger_rate() -> None:
