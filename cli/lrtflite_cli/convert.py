@@ -45,7 +45,7 @@ from lrtflite_cli.training_options import training_options
 @training_options(
     epochs="4; 2 below conv6/sep",
     lr="0.003 x 1024 / features",
-    trunk_lr="0.015; 0.0003 below conv5_1/dw",
+    trunk_lr="0.015; 0.0003 below conv3_1/dw",
 )
 @click.option(
     "--train-depthwise/--freeze-depthwise",

@@ -9,10 +9,10 @@ from lrtflite.manifest import Training, trains_trunk
 
 # A step of the trunk is costly.
 TRUNK = Training(epochs=2)
-# The paper's, of native rehearsal, for a trunk that reaches below DEEP: units near the camera, and
-# the more their moments, follow the light of the last sessions.
-DEEP = "conv5_1/dw"
-DEEPER = replace(TRUNK, trunk_lr=0.0003, moment_rate=0.0001)
+# Below this layer a trunk has the paper's rates of native rehearsal: units near the camera, their
+# moments more than their weights, follow the light of the last sessions (docs/replay-layers.md).
+LOWEST_QUICK = "conv3_1/dw"
+NATIVE = replace(TRUNK, trunk_lr=0.0003, moment_rate=0.0001)
 # What the rate of the last layer is for. Half as many features turn a score half as far.
 FEATURES = 1024
 
@@ -26,8 +26,8 @@ def usual_training(replay_layer: str, features: int = FEATURES) -> Training:
     """Chosen on validation splits, see docs/replay-layers.md; `features` come out of the trunk."""
     if not trains_trunk(replay_layer):
         usual = Training()
-    elif REPLAY_LAYERS.index(replay_layer) >= REPLAY_LAYERS.index(DEEP):
+    elif REPLAY_LAYERS.index(replay_layer) >= REPLAY_LAYERS.index(LOWEST_QUICK):
         usual = TRUNK
     else:
-        usual = DEEPER
+        usual = NATIVE
     return replace(usual, lr=usual.lr * FEATURES / features)

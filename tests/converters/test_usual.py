@@ -11,7 +11,7 @@ from lrtflite_cli.convert import command
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.usual import usual_minibatch, usual_training
 
-MEASURED = REPLAY_LAYERS[REPLAY_LAYERS.index("conv5_1/dw") :]
+QUICK = REPLAY_LAYERS[REPLAY_LAYERS.index("conv3_1/dw") :]
 
 
 def test_help_names_the_rates_of_a_bundle() -> None:
@@ -20,14 +20,14 @@ def test_help_names_the_rates_of_a_bundle() -> None:
     assert f"default: ({above.epochs}; {below.epochs} below conv6/sep)" in text
     assert above.lr == below.lr
     assert f"default: ({above.lr:g} x 1024 / features)" in text
-    assert f"default: ({below.trunk_lr:g}; {lowest.trunk_lr:g} below conv5_1/dw)" in text
+    assert f"default: ({below.trunk_lr:g}; {lowest.trunk_lr:g} below conv3_1/dw)" in text
 
 
 @pytest.mark.parametrize("layer", REPLAY_LAYERS)
 def test_every_layer_has_its_own(layer: str) -> None:
     options = ExportOptions(replay_layer=layer)
     assert options.minibatch == usual_minibatch(layer)
-    deep = usual_training("conv5_4/dw" if layer in MEASURED else "images")
+    deep = usual_training("conv5_4/dw" if layer in QUICK else "images")
     assert options.training(1024) == (deep if trains_trunk(layer) else Training())
 
 
