@@ -36,7 +36,8 @@ class Training:
     replay layer, `moment_rate` the share of a mini-batch in their moving moments of Batch Renorm;
     `adapt_rate` is that of a session's frames below the replay layer, where moments may adapt. A
     session takes at least `least_steps`: a few pictures are few steps an epoch. A new class starts
-    from `head_start` times the mean weights of the classes known already; in the paper from 0.
+    from `head_start` times the mean weights of the known ones that the session or the memory has;
+    in the paper from 0.
     """
 
     lr: float = 0.003
@@ -63,7 +64,7 @@ class Training:
                 raise InputError(f"Expected {name} as an integer of at least 1, got {count!r}")
 
     def inputs(self, names: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """The rates among the inputs `names` of a signature."""
+        """Those of RATES among the inputs `names` of a signature."""
         return {name: np.array(getattr(self, name), np.float32) for name in RATES if name in names}
 
     def with_options(

@@ -113,23 +113,22 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
     )
     yield _close("latents", latents, golden["latents"])
     classes, counts = golden["classes"], golden["counts"]
-    one_hot = np.eye(len(counts), dtype=np.float32)
+    one_hot = np.eye(counts.shape[1], dtype=np.float32)
     # From here on the golden latents go in, so that an error does not travel.
     latents = golden["latents"]
     before = head.run("infer", latents=latents)["probabilities"]
     yield _close("probabilities before training", before, golden["probabilities_before"])
     before_training = head.run("save")
-    begin, rates = (
-        {name: golden[name] for name in RATES if name in head.signatures[of].inputs}
-        for of in ("begin", "train")
-    )
-    head.run("begin", counts=counts, **begin)
-    losses = [
-        head.run("train", latents=latents[row], targets=one_hot[classes[row]], **rates)["loss"]
-        for row in golden["rows"]
-    ]
-    yield _close(f"losses of {len(losses)} steps", np.array(losses), golden["losses"])
-    head.run("consolidate", counts=counts)
+    rates = {name: golden[name] for name in RATES if name in head.signatures["train"].inputs}
+    losses = []
+    for session_counts, rows in zip(counts, golden["rows"]):
+        head.run("begin", counts=session_counts, head_start=golden["head_start"])
+        for row in rows:
+            batch = {"latents": latents[row], "targets": one_hot[classes[row]]}
+            losses.append(head.run("train", **batch, **rates)["loss"])
+        head.run("consolidate", counts=session_counts)
+    name = f"losses of {len(losses)} steps in {len(counts)} sessions"
+    yield _close(name, np.array(losses), golden["losses"].reshape(-1))
     after = head.run("infer", latents=latents)["probabilities"]
     yield _close("probabilities after training", after, golden["probabilities_after"])
     yield same_changes("state after training", golden, "change", before_training, head.run("save"))

@@ -18,6 +18,8 @@ from lrtflite.manifest import Manifest
 from lrtflite.runtime import Model, installed_runtimes
 from lrtflite.verify import verify_bundle
 
+LOSSES = "losses of 4 steps in 2 sessions"
+AFTER = {LOSSES, "probabilities after training", "state after training"}
 FILES = ["features.tflite", "head.tflite", "golden.npz"]
 
 
@@ -44,7 +46,7 @@ def test_the_packaged_bundle_proves_itself(demo: Path) -> None:
     for runtime in installed_runtimes():
         checks = verify_bundle(demo, runtime=runtime)
         assert [check.name for check in checks if not check.passed] == []
-        assert {"files", "latents", "losses of 3 steps", "state after training"} <= {
+        assert {"files", "latents", LOSSES, "state after training"} <= {
             check.name for check in checks
         }
 
@@ -104,14 +106,24 @@ def test_a_field_of_the_wrong_kind(copy: Path) -> None:
         (copy / "manifest.json").write_text(whole)
 
 
-def test_wrong_numbers_fail_the_verification(copy: Path) -> None:
+@pytest.mark.parametrize(
+    ("tensor", "off", "failing"),
+    [
+        ("losses", 0.01, {LOSSES}),
+        # What goes in counts as much: each of these has to show in what comes out.
+        ("head_start", 0.5, AFTER),
+        ("lr", 0.01, AFTER),
+    ],
+)
+def test_wrong_numbers_fail_the_verification(
+    copy: Path, tensor: str, off: float, failing: set[str]
+) -> None:
     with np.load(copy / "golden.npz") as archive:
         golden = dict(archive)
-    golden["losses"] = golden["losses"] + np.float32(0.01)
+    golden[tensor] = golden[tensor] + np.float32(off)
     np.savez(copy / "golden.npz", **golden)
     rehash(copy, "golden.npz")
-    failed = [check.name for check in verify_bundle(copy) if not check.passed]
-    assert failed == ["losses of 3 steps"]
+    assert {check.name for check in verify_bundle(copy) if not check.passed} == failing
 
 
 def test_shapes_that_the_manifest_denies_fail_the_verification(copy: Path) -> None:

@@ -32,6 +32,7 @@ def test_a_signature_gets_exactly_the_rates_that_it_lists() -> None:
     deeper = {**last_layer, "trunk_lr": 0, "moment_rate": 0}
     all_five = {**TRAINING.inputs(last_layer), "trunk_lr": 2.0, "moment_rate": 0.75}
     assert TRAINING.inputs(deeper) == all_five
+    assert TRAINING.inputs({"counts": 0, "head_start": 0}) == {"head_start": 1.0}
     for value in all_five.values():
         assert np.asarray(value).shape == ()
     assert all(value.dtype == np.float32 for value in TRAINING.inputs(deeper).values())
@@ -56,6 +57,7 @@ def test_options_that_are_given_win() -> None:
         ({"epochs": 0}, "epochs as an integer of at least 1, got 0"),
         ({"least_steps": 1.5}, "least_steps as an integer of at least 1, got 1.5"),
         ({"adapt_rate": 2.0}, "adapt_rate"),
+        ({"head_start": 1.5}, "head_start as a number of at least 0 and at most 1, got 1.5"),
     ],
 )
 def test_training_options_are_checked(options: dict[str, Any], said: str) -> None:

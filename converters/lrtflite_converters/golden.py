@@ -1,10 +1,12 @@
 """Golden vectors: what a client must get from the bundle, computed by TensorFlow.
 
-A client feeds `frames` and compares `latents`; then it restores nothing, calls `begin(counts,
-head_start)`, `train` once per row of `rows` (mini-batch row k is latents[rows[step, k]] with class
-`classes[rows[step, k]]`), compares `losses`, calls `consolidate(counts)`, and compares what `infer`
-says of `latents` and by how much each tensor of `save` has changed. Where moments adapt, it then
-calls `adapt(frames[group], rate=adapt_rate)` and compares how the moments changed.
+A client feeds `frames` and compares `latents`; then it restores nothing. Session by session it calls
+`begin(counts[session], head_start)`, `train` once per row of `rows[session]` (mini-batch row k is
+latents[row[k]] with class `classes[row[k]]`), compares `losses[session]` and calls
+`consolidate(counts[session])`: the second session meets classes that the first has taught, and new
+ones. It compares what `infer` then says of `latents` and by how much each tensor of `save` has
+changed. Where moments adapt, it calls `adapt(frames[group], rate=adapt_rate)` and compares how the
+moments changed.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ from lrtflite_converters.features import AdaptingFeatures, Features
 from lrtflite_converters.head import Head
 
 FRAMES = 6
-STEPS = 3
+# A session's frames: the second one has new classes beside known ones.
+SESSIONS = (FRAMES // 2, FRAMES)
+STEPS = 2
 # Great enough that the change of a weight stands out from the rounding of the weight itself.
-TRAINING = Training(lr=0.01, trunk_lr=0.001, moment_rate=0.01)
+TRAINING = Training(lr=0.01, trunk_lr=0.001, moment_rate=0.01, head_start=0.5)
 ADAPT_RATE = np.array(0.1, np.float32)
 # An untrained network fades from layer to layer; nothing could be learned from its latents.
 FAINTEST = 1e-6
@@ -67,18 +71,24 @@ def golden_vectors(features: Features, head: Head, *, batch_size: int) -> dict[s
     frames = _frames(size, rng)
     latents = features.extract(frames=frames)["latents"].numpy()
     classes = rng.permutation(max(slots, FRAMES))[:FRAMES].astype(np.int32) % slots
-    rows = rng.integers(0, FRAMES, (STEPS, batch_size)).astype(np.int32)
-    counts = np.bincount(classes, minlength=slots).astype(np.float32)
+    rows = np.stack([rng.integers(0, seen, (STEPS, batch_size)) for seen in SESSIONS])
+    counts = np.stack([np.bincount(classes[:seen], minlength=slots) for seen in SESSIONS])
+    counts = counts.astype(np.float32)
     rates = TRAINING.inputs(head.rates)
     before = _values(head.save())
     probabilities_before = head.infer(latents=latents)["probabilities"].numpy()
-    begin = TRAINING.inputs(("head_start",))
-    head.begin(counts=counts, **begin)
+    start = TRAINING.inputs(("head_start",))
     targets = np.eye(slots, dtype=np.float32)[classes]
-    losses = [
-        head.train(latents=latents[row], targets=targets[row], **rates)["loss"] for row in rows
-    ]
-    head.consolidate(counts=counts)
+    losses = []
+    for session_counts, session_rows in zip(counts, rows):
+        head.begin(counts=session_counts, **start)
+        losses.append(
+            [
+                head.train(latents=latents[row], targets=targets[row], **rates)["loss"]
+                for row in session_rows
+            ]
+        )
+        head.consolidate(counts=session_counts)
     changes = _changes("change", before, _values(head.save()))
     probabilities_after = head.infer(latents=latents)["probabilities"].numpy()
     head.restore(**before)
@@ -86,9 +96,9 @@ def golden_vectors(features: Features, head: Head, *, batch_size: int) -> dict[s
         "frames": frames,
         "latents": latents,
         "classes": classes,
-        "rows": rows,
+        "rows": rows.astype(np.int32),
         "counts": counts,
-        **begin,
+        **start,
         **rates,
         "losses": np.array(losses, np.float32),
         "probabilities_before": probabilities_before,

@@ -158,6 +158,7 @@ def _options(result: Simulation) -> Iterable[Facts]:
         *_trunk(result),
         ("momentum", training.momentum),
         ("weight decay", training.weight_decay),
+        ("head start of a new class", training.head_start),
     )
     stream = [(name.replace("_", " "), value) for name, value in result.stream.items()]
     yield (

@@ -11,7 +11,7 @@ from lrtflite.errors import DataError
 from lrtflite.manifest import Training
 from lrtflite_firmware_sim.machine import Machine
 
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

@@ -27,13 +27,16 @@ def test_a_bundle_of_the_last_layer_has_no_trunk(run_cli: Callable[..., Any], de
 def test_a_deeper_bundle(
     run_cli: Callable[..., Any], tmp_path: Path, adapts: bool, below: str
 ) -> None:
-    training = Training(trunk_lr=0.002, moment_rate=0.25, adapt_rate=0.5, least_steps=7)
+    training = Training(
+        trunk_lr=0.002, moment_rate=0.25, adapt_rate=0.5, least_steps=7, head_start=0.5
+    )
     make_bundle(tmp_path / "deep", training=training, adapt_moments=adapts)
     found = rows(run_cli("inspect", "deep").stdout)
     assert found["replay layer"] == "conv5_4/dw"
     assert found["trunk"] == "all above conv5_4/dw trains, lr 0.002"
     assert found["moments"] == f"rate 0.25 above conv5_4/dw, {below} below it"
     assert found["training"].startswith(f"{training.epochs} epochs, at least 7 steps, lr ")
+    assert found["training"].endswith(", head start 0.5")
 
 
 def test_frames_as_latents(run_cli: Callable[..., Any], tmp_path: Path) -> None:
