@@ -73,10 +73,14 @@ def main() -> None:
 
 
 def rates(text: str) -> Callable[[Training], Training]:
-    lr, trunk_lr, epochs, *moment_rate = text.split(",")
-    given = dict(zip(["moment_rate"], map(float, moment_rate)))
+    lr, trunk_lr, epochs, *rest = text.split(",")
+    (moment_rate,) = rest or [None]
     return lambda usual: replace(
-        usual, lr=float(lr), trunk_lr=float(trunk_lr), epochs=int(epochs), **given
+        usual,
+        lr=float(lr),
+        trunk_lr=float(trunk_lr),
+        epochs=int(epochs),
+        moment_rate=usual.moment_rate if moment_rate is None else float(moment_rate),
     )
 
 
@@ -100,8 +104,10 @@ def run(case: Case, arguments: argparse.Namespace) -> str:
                 + f"  {np.mean(found):6.3f}"
             )
             print(lines[-1], file=sys.stderr, flush=True)
+    part = f" of {arguments.classes} classes" if arguments.classes else ""
+    part += ", validation split" if arguments.validation else ""
     lines += [
-        f"{arguments.case}: accuracy over the test set after the last session, by seed; "
+        f"{arguments.case}{part}: accuracy over the test set after the last session, by seed; "
         f"memory {case.memory}; backbone: {bundle.manifest.backbone}",
         f"{describe_runtime(pick_runtime(arguments.runtime))}, on {this_machine()}",
     ]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from lrtflite import Bundle, Learner, Training
 from lrtflite.data import StreamOptions, nic_stream, open_source
+from lrtflite.errors import InputError
 
 Latents = NDArray[Any]
 
@@ -41,8 +42,10 @@ class World:
     def of_classes(self, count: int) -> World:
         """What it has of `count` classes: those of the first session, then the lowest numbers."""
         first = set(self.sessions[0][1])
+        if count < len(first):
+            raise InputError(f"Expected at least the first {len(first)} classes, got {count}")
         others = sorted(set(self.test_labels) - first)
-        chosen = first.union(others[: max(count - len(first), 0)])
+        chosen = first.union(others[: count - len(first)])
         judged = [row for row, label in enumerate(self.test_labels) if label in chosen]
         return World(
             [session for session in self.sessions if chosen.issuperset(session[1])],

@@ -1,6 +1,6 @@
 """Golden vectors: what a client must get from the bundle, computed by TensorFlow.
 
-A client feeds `frames` and compares `latents`; then it restores nothing. Session by session it calls
+A client feeds `frames` and compares `latents`; then it restores nothing. In each session it calls
 `begin(counts[session], head_start)`, `train` once per row of `rows[session]` (mini-batch row k is
 latents[row[k]] with class `classes[row[k]]`), compares `losses[session]` and calls
 `consolidate(counts[session])`: the second session meets classes that the first has taught, and new
