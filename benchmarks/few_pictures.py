@@ -24,6 +24,8 @@ from lrtflite.data import Clip, open_source
 from lrtflite.runtime import describe_runtime
 from lrtflite_firmware_sim.machine import this_machine
 
+DRAWS = "accuracy of each draw"
+
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -46,7 +48,8 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
     source = open_source(arguments.dataset, size=size, seed=arguments.seed)
     if arguments.head_start is not None:
         training = replace(training, head_start=arguments.head_start)
-    lines = ["pictures  accuracy of each draw" + " " * 14 + "mean"]
+    width = max(6 * arguments.draws, len(DRAWS))
+    lines = [f"pictures  {DRAWS:<{width}} mean"]
     for pictures in arguments.pictures:
         found = []
         for draw in range(arguments.draws):
@@ -65,7 +68,7 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
                 ]
             found.append(np.mean(hits))
         shown = " ".join(f"{accuracy:.3f}" for accuracy in found)
-        lines.append(f"{pictures:8}  {shown:<32} {np.mean(found):.3f}")
+        lines.append(f"{pictures:8}  {shown:<{width}} {np.mean(found):.3f}")
     lines.append(
         f"{arguments.classes} classes, {bundle.manifest.replay_layer}; {training.epochs} epochs, "
         f"at least {training.least_steps} steps, lr {training.lr:g}, "
