@@ -121,12 +121,12 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
     before_training = head.run("save")
     rates = {name: golden[name] for name in RATES if name in head.signatures["train"].inputs}
     losses = []
-    for session_counts, rows in zip(counts, golden["rows"]):
-        head.run("begin", counts=session_counts, head_start=golden["head_start"])
-        for row in rows:
+    for session, given in enumerate((trunk_resting(rates), rates)):
+        head.run("begin", counts=counts[session], head_start=golden["head_start"])
+        for row in golden["rows"][session]:
             batch = {"latents": latents[row], "targets": one_hot[classes[row]]}
-            losses.append(head.run("train", **batch, **rates)["loss"])
-        head.run("consolidate", counts=session_counts)
+            losses.append(head.run("train", **batch, **given)["loss"])
+        head.run("consolidate", counts=counts[session])
     name = f"losses of {len(losses)} steps in {len(counts)} sessions"
     yield _close(name, np.array(losses), golden["losses"].reshape(-1))
     after = head.run("infer", latents=latents)["probabilities"]
@@ -136,6 +136,12 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
         moments = features.run("save")
         features.run("adapt", frames=golden["frames"][golden["group"]], rate=golden["adapt_rate"])
         yield same_changes("moments after adapting", golden, "moved", moments, features.run("save"))
+
+
+def trunk_resting(rates: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """The rates of the first golden session."""
+    still = ("trunk_lr", "moment_rate")
+    return {name: np.zeros_like(rate) if name in still else rate for name, rate in rates.items()}
 
 
 def sample(values: NDArray[Any]) -> NDArray[Any]:

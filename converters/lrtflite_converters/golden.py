@@ -3,10 +3,10 @@
 A client feeds `frames` and compares `latents`; then it restores nothing. In each session it calls
 `begin(counts[session], head_start)`, `train` once per row of `rows[session]` (mini-batch row k is
 latents[row[k]] with class `classes[row[k]]`), compares `losses[session]` and calls
-`consolidate(counts[session])`: the second session meets classes that the first has taught, and new
-ones. It compares what `infer` then says of `latents` and by how much each tensor of `save` has
-changed. Where moments adapt, it calls `adapt(frames[group], rate=adapt_rate)` and compares how the
-moments changed.
+`consolidate(counts[session])`. In the first session the trunk rests (`trunk_lr` and `moment_rate`
+are 0); the second meets classes that the first has taught, and new ones. The client compares what
+`infer` then says of `latents` and by how much each tensor of `save` has changed. Where moments
+adapt, it calls `adapt(frames[group], rate=adapt_rate)` and compares how the moments changed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,13 @@ from numpy.typing import NDArray
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.manifest import Training
-from lrtflite.verify import sample
+from lrtflite.verify import sample, trunk_resting
 from lrtflite_converters.features import AdaptingFeatures, Features
 from lrtflite_converters.head import Head
 
 FRAMES = 6
-# A session's frames: the second one has new classes beside known ones.
+# A session's frames: the second one has new classes beside known ones. In the first the trunk
+# rests, because rounding grows with every step through many layers.
 SESSIONS = (FRAMES // 2, FRAMES)
 STEPS = 2
 # Great enough that the change of a weight stands out from the rounding of the weight itself.
@@ -80,15 +81,15 @@ def golden_vectors(features: Features, head: Head, *, batch_size: int) -> dict[s
     start = TRAINING.inputs(("head_start",))
     targets = np.eye(slots, dtype=np.float32)[classes]
     losses = []
-    for session_counts, session_rows in zip(counts, rows):
-        head.begin(counts=session_counts, **start)
+    for session, given in enumerate((trunk_resting(rates), rates)):
+        head.begin(counts=counts[session], **start)
         losses.append(
             [
-                head.train(latents=latents[row], targets=targets[row], **rates)["loss"]
-                for row in session_rows
+                head.train(latents=latents[row], targets=targets[row], **given)["loss"]
+                for row in rows[session]
             ]
         )
-        head.consolidate(counts=session_counts)
+        head.consolidate(counts=counts[session])
     changes = _changes("change", before, _values(head.save()))
     probabilities_after = head.infer(latents=latents)["probabilities"].numpy()
     head.restore(**before)

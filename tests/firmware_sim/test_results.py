@@ -32,7 +32,7 @@ def test_json_can_be_read_again(simulated: Simulation, tmp_path: Path) -> None:
     [
         ("{", "Expected the JSON of"),
         ("{}", "Expected the JSON of"),
-        ('{"format": 99}', "format 1, got 99"),
+        ('{"format": 99}', "format 2, got 99"),
     ],
 )
 def test_other_json_is_refused(text: str, said: str, tmp_path: Path) -> None:
