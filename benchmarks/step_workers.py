@@ -105,9 +105,8 @@ def bundle_step(bundle: Bundle, runtime: str) -> Callable[[], Any]:
         rng.standard_normal(out=latents, dtype=np.float32)
         np.maximum(latents, 0, out=latents)
     targets = np.eye(manifest.slots, dtype=np.float32)[np.arange(len(latents)) % manifest.slots]
-    start, rates = (
-        manifest.training.inputs(head.signatures[of].inputs) for of in ("begin", "train")
-    )
+    rates = manifest.training.inputs(head.signatures["train"].inputs)
+    start = manifest.training.inputs(head.signatures["begin"].inputs)
     head.run("begin", counts=targets.sum(axis=0), **start)
     return lambda: head.run("train", latents=latents, targets=targets, **rates)
 

@@ -111,14 +111,14 @@ def fine_tune(
     manifest = bundle.manifest
     head = Model(bundle.head, runtime=runtime)
     present = np.ones(manifest.slots, np.float32)
-    start, rates = (training.inputs(head.signatures[of].inputs) for of in ("begin", "train"))
+    rates = training.inputs(head.signatures["train"].inputs)
     nothing = ReplayMemory(0, manifest.latent_shape)
     rng = np.random.default_rng(0)
     for latents, labels in world.sessions:
         state = head.run("save")
         state["past"] = np.zeros_like(state["past"])
         head.run("restore", **state)
-        head.run("begin", counts=present, **start)
+        head.run("begin", counts=present, **training.inputs(head.signatures["begin"].inputs))
         composition = Composition(new=manifest.batch_size, replayed=0)
         steps = composition.steps_per_epoch(len(latents)) * training.epochs
         for batch, targets in minibatches(

@@ -26,6 +26,8 @@ RATES = {
     "moment_rate": 1.0,
     "adapt_rate": 1.0,
 }
+# Those that a head without a trunk has no use for.
+TRUNK_RATES = ("trunk_lr", "moment_rate")
 
 
 @dataclass(frozen=True)

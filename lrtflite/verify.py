@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lrtflite.bundle import Bundle
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
-from lrtflite.manifest import RATES, Manifest
+from lrtflite.manifest import RATES, TRUNK_RATES, Manifest
 from lrtflite.runtime import Model, Signature, describe_runtime
 
 # float32 sums of up to 10^4 terms, added in another order by each runtime's kernels, differ by
@@ -140,8 +140,9 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
 
 def trunk_resting(rates: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
     """The rates of the first golden session."""
-    still = ("trunk_lr", "moment_rate")
-    return {name: np.zeros_like(rate) if name in still else rate for name, rate in rates.items()}
+    return {
+        name: np.zeros_like(rate) if name in TRUNK_RATES else rate for name, rate in rates.items()
+    }
 
 
 def sample(values: NDArray[Any]) -> NDArray[Any]:

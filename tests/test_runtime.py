@@ -54,7 +54,8 @@ def test_a_buffer_is_the_input_itself_and_stays_valid(demo: Path, name: str) -> 
     assert not buffer.flags.owndata, "the interpreter's own memory"
     rng = np.random.default_rng(0)
     training = Bundle.open(demo).manifest.training
-    start, rates = (training.inputs(head.signatures[of].inputs) for of in ("begin", "train"))
+    rates = training.inputs(head.signatures["train"].inputs)
+    start = training.inputs(head.signatures["begin"].inputs)
     shape = head.signatures["train"].inputs["targets"].shape
     targets = np.eye(shape[1], dtype=np.float32)[np.arange(shape[0]) % 3]
     for model in (head, other):

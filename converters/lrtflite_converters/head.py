@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from lrtflite.manifest import TRUNK_RATES
 from lrtflite_converters.differentiable import matmul, softmax_cross_entropy
 from lrtflite_converters.signature import signature
 from lrtflite_converters.tflite import to_tflite
@@ -49,7 +50,7 @@ class Head(tf.Module):
         self.tw = tf.Variable(tf.zeros_like(cw), name="tw")
         self.velocity = tf.Variable(tf.zeros_like(cw), name="velocity")
         shape, dtype = self.trunk.latent_shape, self.trunk.latent_dtype
-        of_the_trunk = ("trunk_lr", "moment_rate") if self.trunk.units else ()
+        of_the_trunk = TRUNK_RATES if self.trunk.units else ()
         self.rates = ("lr", "momentum", "weight_decay", *of_the_trunk)
         self.infer = signature(self._infer, latents=((None, *shape), dtype))
         self.begin = signature(
