@@ -330,6 +330,6 @@ def test_a_trunk_that_bursts_in_the_last_step_is_refused(open_deep: Open) -> Non
     before = fingerprint(learner)
     # float32 ends at 3.4e38: two steps of this are finite no more, and no loss has seen it.
     burst = replace(TRAINING, trunk_lr=3e38)
-    with pytest.raises(InputError, match=r"infinity in scale.*at lr 0.5 and trunk_lr 3e\+38"):
+    with pytest.raises(InputError, match=r"infinity in head/scale.*at lr 0.5 and trunk_lr 3e\+38"):
         learner.learn(frames(10), "b", training=burst)
     assert fingerprint(learner) == before

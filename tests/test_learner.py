@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from cwr_reference import cwr_session
-from learning import TRAINING, fingerprint, frames_of, latents_of
-from lrtflite import Learner, Progress, Training
+from learning import DEFAULTS, TRAINING, fingerprint, frames_of, latents_of
+from lrtflite import Learner, Progress
 from lrtflite.bundle import Bundle
 from lrtflite.errors import (
     StateError,
@@ -90,7 +90,7 @@ def test_frames_and_latents_teach_the_same(
     for kind in (0, 1, 2):
         frames = frames_of(kind)
         # Twelve frames are few: more epochs than usual.
-        longer = Training(epochs=30)
+        longer = DEFAULTS.with_options(epochs=30)
         by_frames.learn(iter(frames), f"kind {kind}", training=longer)
         latents = by_latents.extract(frames)
         by_latents.learn_latents(latents, f"kind {kind}", training=longer)

@@ -6,10 +6,10 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite.layer_names import REPLAY_LAYERS
-from lrtflite.manifest import Training, trains_trunk
+from lrtflite.manifest import trains_trunk
 from lrtflite_cli.convert import command
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.usual import usual_minibatch, usual_training
+from lrtflite_converters.usual import LAST_LAYER, usual_minibatch, usual_training
 
 QUICK = REPLAY_LAYERS[REPLAY_LAYERS.index("conv3_1/dw") :]
 
@@ -28,7 +28,7 @@ def test_every_layer_has_its_own(layer: str) -> None:
     options = ExportOptions(replay_layer=layer)
     assert options.minibatch == usual_minibatch(layer)
     deep = usual_training("conv5_4/dw" if layer in QUICK else "images")
-    assert options.training(1024) == (deep if trains_trunk(layer) else Training())
+    assert options.training(1024) == (deep if trains_trunk(layer) else LAST_LAYER)
 
 
 def test_native_rehearsal_has_the_rates_of_the_paper() -> None:

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from learning import DEFAULTS
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.errors import BundleError, InputError, LrtfliteError, NoFreeSlot
-from lrtflite.manifest import Training
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.ram import peak_ram_bytes
 
-TRAINING = Training(epochs=1)
+TRAINING = DEFAULTS.with_options(epochs=1)
 
 
 @pytest.fixture(scope="module")
