@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import signal
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -19,20 +18,18 @@ Open = Callable[..., Learner]
 INTERRUPTS = 120
 
 
-@contextmanager
-def interrupted_after(seconds: float) -> Iterator[None]:
-    """Raise KeyboardInterrupt in the body after so many seconds, unless it ends before."""
+def interrupted_after(seconds: float, call: Callable[[], object]) -> None:
+    """Raise KeyboardInterrupt inside `call` after so many seconds, unless it ends before."""
     signal.signal(signal.SIGALRM, signal.default_int_handler)
     try:
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        # One-shot: wherever in here the signal lands, it is the only one.
         try:
-            yield
+            signal.setitimer(signal.ITIMER_REAL, seconds)
+            call()
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     except KeyboardInterrupt:
         pass
-    finally:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
 
 
 # An interrupt inside the standard library leaves open files to the garbage collector.
@@ -49,8 +46,11 @@ def test_what_is_left_is_whole(open_learner: Open, tmp_path: Path, stored: bool)
     ended = set()
     for number in range(INTERRUPTS):
         before, sessions = fingerprint(learner), learner.sessions
-        with interrupted_after(float(rng.uniform(1e-4, 1.2 * whole))):
-            learner.learn_latents(latents_of(number % 3), "ball", training=TRAINING)
+        latents = latents_of(number % 3)
+        interrupted_after(
+            float(rng.uniform(1e-4, 1.2 * whole)),
+            lambda: learner.learn_latents(latents, "ball", training=TRAINING),  # noqa: B023
+        )
         if stored:
             with Learner.open(learner.bundle, tmp_path, read_only=True) as disk:
                 assert disk.sessions - sessions in (0, 1)
