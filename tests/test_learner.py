@@ -39,7 +39,7 @@ def test_sessions_follow_cwr_star(
                 _to.append((inputs["latents"].copy(), inputs["targets"].copy()))
             return _run(name, **inputs)
 
-        learner._known.training.run = record  # type: ignore[method-assign]
+        learner._known.training.run = record  # type: ignore[assignment]
         report = learner.learn_latents(latents_of(kind), f"kind {kind}", training=training)
         learner._known.training.run = run  # type: ignore[method-assign]
 
@@ -133,7 +133,7 @@ def test_predict_answers_from_consolidated_weights_while_learning(
 
 
 def test_progress(open_learner: Callable[..., Learner]) -> None:
-    learner, heard = open_learner(), []
+    learner, heard = open_learner(), list[Progress]()
     report = learner.learn(frames_of(0), "a", training=TRAINING, on_progress=heard.append)
     assert [p for p in heard if p.phase == "extract"][-1] == Progress("extract", 12, 12)
     assert [p for p in heard if p.phase == "train"][-1] == Progress("train", report.steps, 2)

@@ -36,8 +36,6 @@ def test_a_signature_gets_exactly_the_rates_that_it_lists() -> None:
     all_five = {**TRAINING.inputs(last_layer), "trunk_lr": 2.0, "moment_rate": 0.75}
     assert TRAINING.inputs(deeper) == all_five
     assert TRAINING.inputs({"counts": 0, "head_start": 0}) == {"head_start": 1.0}
-    for value in all_five.values():
-        assert np.size(value) == 1
     assert all(
         value.dtype == np.float32 and value.shape == (1,)
         for value in TRAINING.inputs(deeper).values()
@@ -86,7 +84,7 @@ def test_no_training_is_made_of_class_defaults() -> None:
 
 
 def test_numbers_of_numpy_are_numbers() -> None:
-    found = DEFAULTS.with_options(lr=np.float32(0.5), epochs=np.int64(7))
+    found = DEFAULTS.with_options(lr=np.float32(0.5), epochs=np.int64(7))  # type: ignore[arg-type]
     assert json.loads(json.dumps(vars(found)))["epochs"] == 7
     assert (found.lr, type(found.lr), type(found.epochs)) == (0.5, float, int)
 

@@ -58,7 +58,7 @@ def test_its_ram_is_not_that_of_its_parent(bundle: Path) -> None:
 
 def test_frames_are_taken_while_they_arrive(device: DeviceProcess, bundle: Path) -> None:
     frames = noise(bundle, 100)
-    taken = []
+    taken: list[int] = []
 
     def camera() -> Iterator[NDArray[np.uint8]]:
         for number, frame in enumerate(frames):
