@@ -84,7 +84,7 @@ def command(
     every installed runtime before it is put in place. How it trains is a default, which a device
     may change in each session.
     """
-    from lrtflite_converters.destination import check_out
+    from lrtflite.destination import check_out
     from lrtflite_converters.options import ExportOptions, check_source, read_labels
 
     options = ExportOptions(

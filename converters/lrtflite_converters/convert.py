@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lrtflite.bundle import MANIFEST
+from lrtflite.destination import check_out
 from lrtflite.host.model_file import load_model
 from lrtflite.host.weights import network
-from lrtflite_converters.destination import check_out
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.options import ExportOptions, check_source
 

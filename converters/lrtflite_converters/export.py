@@ -6,7 +6,6 @@ import importlib.metadata
 import io
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,11 +16,11 @@ import tf_keras as keras
 from numpy.typing import NDArray
 
 from lrtflite.bundle import FEATURES, GOLDEN, HEAD, MANIFEST, digest
+from lrtflite.destination import check_out, making_bundle
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.manifest import Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
 from lrtflite.slots import check_label
-from lrtflite_converters.destination import check_out, parent_of, put_in_place, writing
 from lrtflite_converters.features import AdaptingFeatures, Features, convert_features
 from lrtflite_converters.golden import check_parts, golden_vectors
 from lrtflite_converters.head import Head, convert_head
@@ -66,10 +65,7 @@ def export_bundle(
         HEAD: convert_head(head),
         GOLDEN: _npz(golden_vectors(features, head, batch_size=batch_size)),
     }
-    parent = parent_of(out)
-    with writing(out), tempfile.TemporaryDirectory(dir=parent, prefix=".bundle-") as folder:
-        made = Path(folder) / "bundle"
-        made.mkdir()
+    with making_bundle(out) as made:
         for name, content in contents.items():
             (made / name).write_bytes(content)
         manifest = Manifest(
@@ -93,7 +89,6 @@ def export_bundle(
         )
         (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         prove(made)
-        put_in_place(made, out, aside=Path(folder) / "old")
     return out
 
 
