@@ -7,6 +7,7 @@ LrtfliteError
 ├── InputError         frames, latents or labels that do not fit
 │   └── NoFreeSlot     a new label, and every class slot is taken
 ├── StateError         a state path that is damaged, locked, unwritable or of another bundle
+│   └── DamagedState   a state file whose bytes are not what was written
 ├── DataError          a data set that is missing or not laid out as expected
 ├── SessionCancelled   learning stopped on request; says where it can go on from
 ├── RuntimeMissing     no TFLite runtime, or not the one that was asked for
@@ -51,6 +52,10 @@ class NoFreeSlot(InputError):
 
 class StateError(LrtfliteError):
     """A state path that is damaged, locked, unwritable or belongs to another bundle."""
+
+
+class DamagedState(StateError):
+    """A state file whose bytes are not what was written."""
 
 
 class DataError(LrtfliteError):
