@@ -9,6 +9,7 @@ from pathlib import Path
 
 from lrtflite.bundle import FILES, MANIFEST
 from lrtflite.errors import BundleError
+from lrtflite.undisturbed import undisturbed
 
 
 def check_out(out: Path) -> None:
@@ -25,6 +26,11 @@ def check_out(out: Path) -> None:
 
 def put_in_place(made: Path, out: Path, *, aside: Path) -> None:
     """Swap folders, so that the old bundle or the new one is there."""
+    with undisturbed():
+        _swap(made, out, aside)
+
+
+def _swap(made: Path, out: Path, aside: Path) -> None:
     if out.exists() and not any(out.iterdir()):
         # It may be the folder that someone stands in, which cannot be swapped.
         for name in (*FILES, MANIFEST):

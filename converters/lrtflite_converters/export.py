@@ -6,7 +6,6 @@ import importlib.metadata
 import io
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from lrtflite.bundle import FEATURES, GOLDEN, HEAD, MANIFEST, digest
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.manifest import Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
+from lrtflite.scratch import LOCK, scratch_folder
 from lrtflite_converters.destination import check_out, parent_of, put_in_place, writing
 from lrtflite_converters.features import AdaptingFeatures, Features, convert_features
 from lrtflite_converters.golden import check_parts, golden_vectors
@@ -55,8 +55,8 @@ def export_bundle(
         GOLDEN: _npz(golden_vectors(features, head, batch_size=batch_size)),
     }
     parent = parent_of(out)
-    with writing(out), tempfile.TemporaryDirectory(dir=parent, prefix=".bundle-") as folder:
-        made = Path(folder) / "bundle"
+    with writing(out), scratch_folder(parent=parent, prefix=".bundle-") as folder:
+        made = folder / "bundle"
         made.mkdir()
         for name, content in contents.items():
             (made / name).write_bytes(content)
@@ -80,7 +80,10 @@ def export_bundle(
         )
         (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         prove(made)
-        put_in_place(made, out, aside=Path(folder) / "old")
+        # Without its lock no later run removes the folder: killed in the middle of the swap, this
+        # one may leave the old bundle in it.
+        (folder / LOCK).unlink()
+        put_in_place(made, out, aside=folder / "old")
     return out
 
 
