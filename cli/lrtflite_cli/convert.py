@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from lrtflite_cli.interrupts import raising
 from lrtflite_cli.training_options import training_options
 
 
@@ -101,16 +102,18 @@ def command(
     check_out(out)
 
     # What was typed is checked by now: TensorFlow takes seconds to load.
+    from lrtflite.scratch import scratch_tempdir
     from lrtflite_converters.convert import convert
 
-    convert(
-        out,
-        options=options,
-        model=model,
-        weights=weights,
-        alpha=alpha,
-        input_size=input_size,
-        progress=lambda line: click.echo(line, err=True),
-    )
+    with raising(), scratch_tempdir():
+        convert(
+            out,
+            options=options,
+            model=model,
+            weights=weights,
+            alpha=alpha,
+            input_size=input_size,
+            progress=lambda line: click.echo(line, err=True),
+        )
     click.echo(f"{out}")
     click.echo(f"Next: lrtflite inspect {out}; lrtflite simulate {out}", err=True)

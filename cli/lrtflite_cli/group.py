@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import sys
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from lrtflite import __version__
-from lrtflite.errors import LrtfliteError, MissingExtra
+from lrtflite.errors import LrtfliteError, MissingExtra, SessionCancelled
+from lrtflite_cli import interrupts
 
 # Command -> its line in `lrtflite --help`. A command's module is imported only when it is called.
 COMMANDS = {
@@ -54,6 +55,13 @@ class LazyGroup(click.Group):
             ctx.fail(f"No such command {args[0]!r}. {meant}Commands: {', '.join(COMMANDS)}.")
         return super().resolve_command(ctx, args)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # Click would print an empty line.
+            raise interrupts.Interrupted(interrupts.MESSAGE) from None
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
@@ -65,30 +73,37 @@ def cli() -> None:
     """Latent replay on TensorFlow Lite: teach a device new objects, on the device."""
 
 
-def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line; errors that are the user's to mend are one line on stderr."""
+def run(args: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; an error that the user can fix is one line."""
     try:
         cli.main(
             args=None if args is None else list(args), prog_name="lrtflite", standalone_mode=False
         )
-    except click.ClickException as error:
+    except (interrupts.Interrupted, SessionCancelled) as error:
+        return _fail(str(error))
+    except click.Abort:
+        return _fail(interrupts.MESSAGE, code=interrupts.EXIT_CODE)
+    except Exception as error:
+        # Once a signal came, any error may be a KeyboardInterrupt that a library turned into it.
+        return _fail(interrupts.MESSAGE) if interrupts.came() else _report(error)
+    return 0
+
+
+def _report(error: Exception) -> int:
+    if isinstance(error, click.ClickException):
         error.show()
-        sys.exit(error.exit_code)
-    except (click.Abort, KeyboardInterrupt):
-        _fail("Interrupted; nothing that was committed is lost")
-    except ModuleNotFoundError as error:
-        extra = EXTRAS.get((error.name or "").split(".")[0])
-        if extra is None:
-            raise
-        _fail(str(MissingExtra(str(error.name), extra)))
-    except LrtfliteError as error:
-        _fail(str(error))
+        return error.exit_code
+    if isinstance(error, LrtfliteError):
+        return _fail(str(error))
+    if isinstance(error, ModuleNotFoundError):
+        name = error.name or ""
+        if extra := EXTRAS.get(name.split(".")[0]):
+            return _fail(str(MissingExtra(name, extra)))
+    raise error
 
 
-def _fail(message: str) -> None:
+def _fail(message: str, *, code: int = 1) -> int:
+    """Print the error; a command that was ended by a signal has the signal's exit code."""
+    interrupts.ignore()
     click.echo(f"Error: {message}", err=True)
-    sys.exit(1)
-
-
-if __name__ == "__main__":
-    main()
+    return interrupts.EXIT_CODE if interrupts.came() else code

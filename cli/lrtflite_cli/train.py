@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from lrtflite_cli.interrupts import asking
 
 if TYPE_CHECKING:
     from lrtflite.host.epoch_loop import TrainObserver
@@ -112,6 +113,7 @@ def command(
     from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
     from lrtflite.host.training import train
     from lrtflite.host.weights import write_npz
+    from lrtflite.scratch import scratch_tempdir
 
     if export_npz is not None and export_npz.suffix != ".npz":
         raise ModelError(f"Expected --export-npz to end in .npz, got {export_npz}")
@@ -121,10 +123,12 @@ def command(
     source = open_source(dataset, size=input_size, seed=seed)
     if note := left_out(options, len(source.classes)):
         click.echo(note, err=True)
-    with _stop_on_ctrl_c() as cancel, _progress(options.epochs) as observer:
-        result = train(source, out, options, resume=resume, observer=observer, cancel=cancel)
-    if export_npz is not None:
-        write_npz(result.model, export_npz)
+    cancel = threading.Event()
+    with asking(cancel, say=_say_stopping), scratch_tempdir():
+        with _progress(options.epochs) as observer:
+            result = train(source, out, options, resume=resume, observer=observer, cancel=cancel)
+        if export_npz is not None:
+            write_npz(result.model, export_npz)
     click.echo(_as_json(result, out, export_npz) if as_json else _as_text(result, out, export_npz))
 
 
@@ -184,21 +188,8 @@ def _epoch_line(result: Epoch, epochs: int) -> str:
     return line
 
 
-@contextmanager
-def _stop_on_ctrl_c() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets; the second one interrupts at once."""
-    cancel = threading.Event()
-
-    def on_signal(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, previous)
-        cancel.set()
-        click.echo("Stopping after this step; Ctrl-C again stops at once.", err=True)
-
-    previous = signal.signal(signal.SIGINT, on_signal)
-    try:
-        yield cancel
-    finally:
-        signal.signal(signal.SIGINT, previous)
+def _say_stopping() -> None:
+    click.echo("Stopping after this step; Ctrl-C again stops at once.", err=True)
 
 
 def _progress(epochs: int) -> AbstractContextManager[TrainObserver]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from lrtflite_cli.main import COMMANDS
+from lrtflite_cli.group import COMMANDS
 
 
 @pytest.fixture

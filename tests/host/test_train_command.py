@@ -18,6 +18,8 @@ from lrtflite.host import epoch_loop
 from lrtflite.host.model_file import load_model
 from lrtflite.host.train_checkpoint import TrainState, save_checkpoint
 from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
+from lrtflite_cli import interrupts
+from lrtflite_cli.group import run
 from lrtflite_cli.train import command, left_out
 
 SMALL = ["--schedule", "backbone", "--input-size", "32", "--batch-size", "8", "--lr", "0.02"]
@@ -68,6 +70,36 @@ def test_ctrl_c_then_resume(
     with np.load(npz) as file:
         assert file["conv1/kernel"].shape == (3, 3, 3, 8)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.keras", "weights.npz"]
+
+
+@pytest.mark.usefixtures("shallow", "eager")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_training_has_the_exit_code_of_a_signal(
+    tmp_path: Path,
+    pictures: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    number: signal.Signals,
+) -> None:
+    def save_and_signal(state: TrainState, path: Path) -> None:
+        save_checkpoint(state, path)
+        if state.step == 0:
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(epoch_loop, "save_checkpoint", save_and_signal)
+    monkeypatch.setattr(interrupts, "_came_at", None)
+    arguments = ["--dataset", f"folder:{pictures}", "--out", str(tmp_path / "m.keras"), *SMALL]
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert run(["train", *arguments, "--epochs", "3"]) == 130
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert capfd.readouterr().err.splitlines()[-1] == (
+        "Error: Training stopped in epoch 2 of 3 after step 1 of 3; "
+        "the same command with --resume goes on"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["m.keras.checkpoint.npz"]
 
 
 @pytest.mark.usefixtures("shallow", "eager")
