@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lrtflite.errors import LrtfliteError
+from lrtflite_cli import interrupts
+from lrtflite_cli.interrupts import Interrupted, raising
 from lrtflite_cli.training_options import training_options
+
+if TYPE_CHECKING:
+    from lrtflite_firmware_sim import SimulateOptions, Simulation
+    from lrtflite_firmware_sim.deliver import Delivered, Delivery
 
 
 @click.command()
@@ -85,10 +92,8 @@ def command(
     of its own that runs what a device would. Without BUNDLE it is a small demo bundle that comes
     with the package.
     """
-    from lrtflite_firmware_sim import SimulateOptions, simulate
-    from lrtflite_firmware_sim.deliver import STDOUT, Delivery
-    from lrtflite_firmware_sim.summary import summary
-    from lrtflite_firmware_sim.watcher import watch
+    from lrtflite_firmware_sim import SimulateOptions
+    from lrtflite_firmware_sim.deliver import Delivery
 
     delivery = Delivery(json_path=json_path, report_path=report_path)
     delivery.check()
@@ -108,11 +113,49 @@ def command(
         visits=visits,
         batch_frames=batch_frames,
     )
+    with raising():
+        _run(bundle, options, delivery)
+
+
+def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> None:
+    """Simulate, write and print; also what there is when something ends the run early."""
+    from lrtflite.undisturbed import undisturbed
+    from lrtflite_firmware_sim import simulate
+    from lrtflite_firmware_sim.deliver import STDOUT
+    from lrtflite_firmware_sim.summary import summary
+    from lrtflite_firmware_sim.watcher import watch
+
+    stopped: list[Simulation] = []
+    failure: BaseException | None = None
     try:
-        result = simulate(bundle, options, watcher=watch())
-    except KeyboardInterrupt:
-        raise LrtfliteError("Interrupted; the device was stopped and nothing was written") from None
-    written = delivery.write(result)
-    click.echo(result.to_json() if json_path == STDOUT else summary(result) + "\n", nl=False)
-    for path in written:
-        click.echo(f"wrote {path}", err=True)
+        result = simulate(bundle, options, watcher=watch(), on_stopped=stopped.append)
+    except BaseException as error:
+        if not stopped:
+            raise
+        [result], failure = stopped, error
+    with undisturbed():
+        try:
+            delivered = delivery.write(result)
+        finally:
+            to_stdout = delivery.json_path == STDOUT
+            click.echo(result.to_json() if to_stdout else f"{summary(result)}\n", nl=False)
+    line = _ending(result, delivered)
+    if isinstance(failure, KeyboardInterrupt) or interrupts.came():
+        raise Interrupted(line) from failure
+    if isinstance(failure, LrtfliteError) or delivered.errors:
+        raise LrtfliteError(line) from failure
+    if line:
+        click.echo(line, err=True)
+    if failure is not None:
+        raise failure
+
+
+def _ending(result: Simulation, delivered: Delivered) -> str:
+    """Say in one line what ended the run, what could not be written and what was."""
+    parts = [result.incomplete] if result.incomplete else []
+    parts += delivered.errors
+    if delivered.files:
+        parts.append(f"wrote {' and '.join(delivered.files)}")
+    elif result.incomplete:
+        parts.append("the figures are of these")
+    return "; ".join(parts)
