@@ -9,6 +9,7 @@ LrtfliteError
 ├── StateError         a state path that is damaged, locked, unwritable or of another bundle
 │   └── DamagedState   a state file whose bytes are not what was written
 ├── DataError          a data set that is missing or not laid out as expected
+│   └── UnreadableFile a picture or video that is missing, damaged or of another kind
 ├── SessionCancelled   learning stopped on request; says where it can go on from
 ├── RuntimeMissing     no TFLite runtime, or not the one that was asked for
 └── MissingExtra       an optional part is not installed; names the pip command
@@ -60,6 +61,14 @@ class DamagedState(StateError):
 
 class DataError(LrtfliteError):
     """A data set that is missing or not laid out as expected."""
+
+
+class UnreadableFile(DataError):
+    """A picture or video that is missing, damaged or of another kind; `reason` in a few words."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class SessionCancelled(LrtfliteError):

@@ -9,6 +9,7 @@ import click
 
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli import interrupts
+from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.interrupts import Interrupted, raising
 from lrtflite_cli.training_options import training_options
 
@@ -65,6 +66,7 @@ if TYPE_CHECKING:
     help="Frames per class and session, at most.",
     show_default="all; app: 100",
 )
+@skip_unreadable
 @click.option("--json", "json_path", metavar="PATH", help="Write the results; - is stdout.")
 @click.option("--report", "report_path", metavar="PATH", help="Write one HTML file with plots.")
 def command(
@@ -83,6 +85,7 @@ def command(
     first_classes: int | None,
     visits: int | None,
     batch_frames: int | None,
+    skip_unreadable: bool,
     json_path: str | None,
     report_path: str | None,
 ) -> None:
@@ -112,6 +115,7 @@ def command(
         first_classes=first_classes,
         visits=visits,
         batch_frames=batch_frames,
+        skip_unreadable=skip_unreadable,
     )
     with raising():
         _run(bundle, options, delivery)

@@ -56,7 +56,8 @@ def simulate(
         with ExitStack() as stack:
             path = stack.enter_context(demo_bundle()) if bundle is None else Path(bundle)
             opened = Bundle.open(path)
-            plan = make_plan(opened.manifest, options)
+            with watcher.looking() as on_file:
+                plan = make_plan(opened.manifest, options, on_file=on_file)
             device = stack.enter_context(
                 DeviceProcess(
                     path,

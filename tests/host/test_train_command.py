@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -111,6 +112,23 @@ def test_result_says_what_comes_next(tmp_path: Path, pictures: Path) -> None:
     assert "held-out accuracy " in result.stdout
     assert f"next: lrtflite convert --model {out}" in result.stdout
     assert "validation " in result.stderr
+
+
+@pytest.mark.usefixtures("shallow", "eager")
+def test_unreadable_files_are_left_out_on_request(tmp_path: Path, pictures: Path) -> None:
+    things = Path(shutil.copytree(pictures, tmp_path / "things"))
+    damaged = things / sorted(COLOURS)[0] / "3.png"
+    damaged.write_bytes(b"")
+    out = tmp_path / "model.keras"
+    arguments = ["--dataset", f"folder:{things}", "--out", str(out), *SMALL, "--epochs", "1"]
+    refused = CliRunner().invoke(command, arguments)
+    assert isinstance(refused.exception, DataError)
+    assert "got 1 of 36 that cannot be read" in str(refused.exception)
+    done = CliRunner().invoke(command, [*arguments, "--skip-unreadable", "--json"])
+    assert done.exit_code == 0, done.output
+    name = f"{damaged.parent.name}/3.png (empty)"
+    assert f"1 unreadable file was left out: {name}." in done.stderr
+    assert json.loads(done.stdout)["skipped_files"] == [name]
 
 
 def test_what_the_first_batch_leaves_out_is_said() -> None:
