@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from lrtflite_cli.interrupts import raising
 from lrtflite_cli.training_options import training_options
 
 
@@ -105,10 +106,11 @@ def command(
     check_out(out, replace=replace)
 
     # What was typed is checked by now: TensorFlow takes seconds to load.
+    from lrtflite.scratch import scratch_tempdir
     from lrtflite_converters.convert import convert
 
     replaces = (out / MANIFEST).exists()
-    with stages() as stage:
+    with raising(), scratch_tempdir(), stages() as stage:
         convert(
             out,
             options=options,

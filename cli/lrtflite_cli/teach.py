@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.interrupts import raising
 from lrtflite_cli.learner_options import learner_options
 from lrtflite_cli.training_options import training_options
 
@@ -41,6 +44,7 @@ WEAK = 0.8
 )
 @training_options(epochs="bundle's", lr="bundle's", trunk_lr="bundle's")
 @learner_options(replay_size="bundle's", policy="bundle's")
+@skip_unreadable
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     bundle: str,
@@ -49,6 +53,7 @@ def command(
     seed: int,
     replace: bool,
     batch_frames: int | None,
+    skip_unreadable: bool,
     as_json: bool,
     epochs: int | None,
     lr: float | None,
@@ -62,19 +67,29 @@ def command(
     taught while it learns more. TensorFlow is not needed.
     """
     from lrtflite.bundle import Bundle
-    from lrtflite.data import open_source
+    from lrtflite.data import open_source, skipped_note
     from lrtflite.learner import Learner
     from lrtflite.quiet import quiet_stderr
     from lrtflite.teaching import teach
     from lrtflite_cli.progress import phases
+    from lrtflite_firmware_sim.watcher import LineWatcher
 
     opened = Bundle.open(bundle)
-    source = open_source(dataset, size=opened.manifest.input_size, seed=seed)
+    with LineWatcher(sys.stderr).looking() as on_file:
+        source = open_source(
+            dataset,
+            size=opened.manifest.input_size,
+            seed=seed,
+            skip_unreadable=skip_unreadable,
+            on_file=on_file,
+        )
+    if note := skipped_note(source):
+        click.echo(note, err=True)
     training = opened.manifest.training.with_options(epochs=epochs, lr=lr, trunk_lr=trunk_lr)
     # The runtimes announce their delegate on stderr.
     with quiet_stderr():
         learner = Learner.open(opened, seed=seed, **options)
-    with phases(WORDS) as step:
+    with raising(), phases(WORDS) as step:
         taught = teach(
             learner,
             source,

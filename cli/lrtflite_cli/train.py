@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import signal
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,6 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.interrupts import asking
 
 if TYPE_CHECKING:
     from lrtflite.host.epoch_loop import TrainObserver
@@ -87,6 +89,7 @@ POSITIVE = click.IntRange(min=1)
     show_default=True,
     help="Data, stream, start and order; the same seed in `simulate` gives the same first batch.",
 )
+@skip_unreadable
 @click.option("--resume", is_flag=True, help="Go on with a training that was interrupted.")
 @click.option("--export-npz", type=PATH, help="Also write the backbone's weights, Keras names.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -96,6 +99,7 @@ def command(
     out: Path,
     input_size: int,
     seed: int,
+    skip_unreadable: bool,
     resume: bool,
     export_npz: Path | None,
     as_json: bool,
@@ -107,12 +111,14 @@ def command(
     Batch Renorm eased in. `--schedule backbone` trains a small network from nothing on all
     classes. Ctrl-C leaves a checkpoint; the same command with --resume goes on from it.
     """
-    from lrtflite.data import open_source
+    from lrtflite.data import open_source, skipped_files, skipped_note
     from lrtflite.errors import ModelError
     from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
     from lrtflite.host.training import train
     from lrtflite.host.weights import write_npz
     from lrtflite.layer_names import check_network
+    from lrtflite.scratch import scratch_tempdir
+    from lrtflite_firmware_sim.watcher import LineWatcher
 
     if export_npz is not None and export_npz.suffix != ".npz":
         raise ModelError(f"Expected --export-npz to end in .npz, got {export_npz}")
@@ -120,14 +126,23 @@ def command(
     chosen = {name: value for name, value in given.items() if value is not None}
     options = replace(preset, seed=seed, **chosen)
     check_network(options.alpha, input_size)
-    source = open_source(dataset, size=input_size, seed=seed)
-    if note := left_out(options, len(source.classes)):
-        click.echo(note, err=True)
-    with _stop_on_ctrl_c() as cancel, _progress(options.epochs) as observer:
-        result = train(source, out, options, resume=resume, observer=observer, cancel=cancel)
-    if export_npz is not None:
-        write_npz(result.model, export_npz)
-    click.echo(_as_json(result, out, export_npz) if as_json else _as_text(result, out, export_npz))
+    with LineWatcher(sys.stderr).looking() as on_file:
+        source = open_source(
+            dataset, size=input_size, seed=seed, skip_unreadable=skip_unreadable, on_file=on_file
+        )
+    for note in (skipped_note(source), left_out(options, len(source.classes))):
+        if note is not None:
+            click.echo(note, err=True)
+    cancel = threading.Event()
+    with asking(cancel, say=_say_stopping), scratch_tempdir():
+        with _progress(options.epochs) as observer:
+            result = train(source, out, options, resume=resume, observer=observer, cancel=cancel)
+        if export_npz is not None:
+            write_npz(result.model, export_npz)
+    if as_json:
+        click.echo(_as_json(result, out, export_npz, skipped=skipped_files(source)))
+    else:
+        click.echo(_as_text(result, out, export_npz))
 
 
 def left_out(options: TrainOptions, classes: int) -> str | None:
@@ -154,7 +169,9 @@ def _as_text(result: TrainResult, out: Path, export_npz: Path | None) -> str:
     return "\n".join([*lines, f"next: lrtflite convert --model {out}"])
 
 
-def _as_json(result: TrainResult, out: Path, export_npz: Path | None) -> str:
+def _as_json(
+    result: TrainResult, out: Path, export_npz: Path | None, *, skipped: tuple[str, ...]
+) -> str:
     history = [asdict(epoch) for epoch in result.history]
     for epoch in history:
         # JSON has no NaN, which a source without test frames gives.
@@ -167,6 +184,7 @@ def _as_json(result: TrainResult, out: Path, export_npz: Path | None) -> str:
         "best_epoch": result.best_epoch,
         "stopped_early": result.stopped_early,
         "weights": result.weights,
+        "skipped_files": skipped,
         "history": history,
     }
     return json.dumps(record, indent=2)
@@ -186,21 +204,8 @@ def _epoch_line(result: Epoch, epochs: int) -> str:
     return line
 
 
-@contextmanager
-def _stop_on_ctrl_c() -> Iterator[threading.Event]:
-    """An event that the first Ctrl-C sets; the second one interrupts at once."""
-    cancel = threading.Event()
-
-    def on_signal(number: int, frame: object) -> None:
-        signal.signal(signal.SIGINT, previous)
-        cancel.set()
-        click.echo("Stopping after this step; Ctrl-C again stops at once.", err=True)
-
-    previous = signal.signal(signal.SIGINT, on_signal)
-    try:
-        yield cancel
-    finally:
-        signal.signal(signal.SIGINT, previous)
+def _say_stopping() -> None:
+    click.echo("Stopping after this step; Ctrl-C again stops at once.", err=True)
 
 
 def _progress(epochs: int) -> AbstractContextManager[TrainObserver]:

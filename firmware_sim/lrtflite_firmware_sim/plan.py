@@ -12,11 +12,13 @@ from lrtflite.arguments import whole_number
 from lrtflite.data import (
     Batch,
     FrameSource,
+    OnFile,
     StreamOptions,
     describe_stream,
     make_stream,
     nic_stream,
     open_source,
+    skipped_note,
 )
 from lrtflite.errors import InputError
 from lrtflite.manifest import Manifest, Training
@@ -38,7 +40,8 @@ class SimulateOptions:
     """What `simulate` can be told; None leaves it to the protocol, and then to the bundle.
 
     `sessions` stops after so many; `seed` decides the data set's drawing or split, the stream's
-    order and the device's own randomness. The rest is as in `StreamOptions` and `Learner.open`.
+    order and the device's own randomness. The rest is as in `open_source`, `StreamOptions` and
+    `Learner.open`.
     """
 
     dataset: str = "synthetic"
@@ -55,6 +58,7 @@ class SimulateOptions:
     first_classes: int | None = None
     visits: int | None = None
     batch_frames: int | None = None
+    skip_unreadable: bool = False
 
     def __post_init__(self) -> None:
         choices = (
@@ -88,8 +92,13 @@ class Plan:
     notes: tuple[str, ...]
 
 
-def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
-    """Settle everything for a bundle; whatever cannot work is an error here, before the run."""
+def make_plan(
+    manifest: Manifest, options: SimulateOptions, *, on_file: OnFile | None = None
+) -> Plan:
+    """Settle everything for a bundle; whatever cannot work is an error here, before the run.
+
+    Every file of the data set is looked at, `on_file(looked at, of)` after each.
+    """
     app = options.protocol == "app"
     if options.trunk_lr is not None and not manifest.trains_trunk:
         raise InputError(
@@ -99,7 +108,13 @@ def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
     spec = options.dataset
     if app and spec == "synthetic":
         spec = f"synthetic?frames={APP_FRAMES}"
-    source = open_source(spec, size=manifest.input_size, seed=options.seed)
+    source = open_source(
+        spec,
+        size=manifest.input_size,
+        seed=options.seed,
+        skip_unreadable=options.skip_unreadable,
+        on_file=on_file,
+    )
     check_room(source, manifest.labels)
     stream = _stream_options(options)
     batches = nic_stream(source, stream) if app else make_stream(source, stream)
@@ -121,6 +136,7 @@ def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
         replay_size=usual_size if options.replay_size is None else options.replay_size,
         policy=options.policy or (APP_POLICY if app else manifest.policy),
         notes=(
+            *filter(None, [skipped_note(source)]),
             *(_app_notes(manifest, batches, stream.batch_frames) if app else ()),
             *_stream_notes(batches, source),
         ),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from lrtflite.bundle import FEATURES, HEAD, Bundle
 from lrtflite.errors import DataError
 from lrtflite.machine import Machine
 from lrtflite.manifest import Training
+from lrtflite.metrics import percentiles
 
 FORMAT = 2
 
@@ -21,6 +24,11 @@ class Spread:
     p50: float
     p95: float
     n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        found = percentiles(values)
+        return cls(p50=float(found["p50"]), p95=float(found["p95"]), n=int(found["n"]))
 
 
 @dataclass(frozen=True)
@@ -77,10 +85,33 @@ class BundleFacts:
     trains_trunk: bool = False
     adapt_moments: bool = False
 
+    @classmethod
+    def of(cls, bundle: Bundle, *, demo: bool) -> BundleFacts:
+        manifest = bundle.manifest
+        return cls(
+            path="demo" if demo else str(bundle.path),
+            demo=demo,
+            backbone=manifest.backbone,
+            replay_layer=manifest.replay_layer,
+            input_size=manifest.input_size,
+            latent_shape=manifest.latent_shape,
+            slots=manifest.slots,
+            batch_size=manifest.batch_size,
+            new_per_batch=manifest.new_per_batch,
+            features_bytes=manifest.files[FEATURES].bytes,
+            head_bytes=manifest.files[HEAD].bytes,
+            latent_dtype=manifest.latent_dtype,
+            trains_trunk=manifest.trains_trunk,
+            adapt_moments=manifest.adapt_moments,
+        )
+
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result of `simulate`. Latencies are milliseconds, MB are 10^6 bytes."""
+    """The result of `simulate`. Latencies are milliseconds, MB are 10^6 bytes.
+
+    `incomplete` says what ended the run before its last session, and after which one.
+    """
 
     final_accuracy: float
     forgetting: float
@@ -108,6 +139,7 @@ class Simulation:
     sessions_in_stream: int
     test_frames: int
     notes: tuple[str, ...]
+    incomplete: str | None = None
     format: int = FORMAT
 
     def to_json(self) -> str:
@@ -120,7 +152,10 @@ class Simulation:
             found = json.loads(text)
             if found["format"] != FORMAT:
                 raise DataError(f"Expected results of format {FORMAT}, got {found['format']}")
-            return cls(**{field.name: _value(field.name, found) for field in fields(cls)})
+            # Results are older than `incomplete`, and complete then.
+            names = (field.name for field in fields(cls) if field.name != "incomplete")
+            values = {name: _value(name, found) for name in names}
+            return cls(**values, incomplete=found.get("incomplete"))
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"Expected the JSON of `lrtflite simulate`, got: {error!r}") from error
 

@@ -24,6 +24,7 @@ def summary(result: Simulation) -> str:
     bundle = result.bundle
     name = "demo bundle" if bundle.demo else bundle.path
     parts = [
+        *([f"INCOMPLETE: {result.incomplete}"] if result.incomplete else []),
         f"{name}: {bundle.backbone}, replay layer {bundle.replay_layer}",
         f"{result.dataset}, protocol {result.protocol}: {sessions_text(result)}, "
         f"{last.classes_seen} of {len(result.per_class)} classes, seed {result.seed}",

@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from lrtflite.data import OnFile
 from lrtflite.errors import MissingExtra
 from lrtflite_firmware_sim.results import SessionResult
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
+
+LONG = 1.0  # seconds after which looking at files is worth a word
 
 
 class Watcher:
     """Told of everything that happens in a simulation; this one keeps it to itself."""
 
     @contextmanager
+    def looking(self) -> Iterator[OnFile]:
+        """Around the look at the data set's files; the function is told of each."""
+        yield lambda done, total: None
+
+    @contextmanager
     def running(self, sessions: int) -> Iterator[None]:
-        """Around all that takes time."""
+        """Around the sessions."""
         yield
 
     def note(self, text: str) -> None:
@@ -44,6 +54,18 @@ class LineWatcher(Watcher):
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._sessions = 0
+
+    @contextmanager
+    def looking(self) -> Iterator[OnFile]:
+        said, started = False, time.monotonic()
+
+        def on_file(done: int, total: int) -> None:
+            nonlocal said
+            if not said and time.monotonic() - started > LONG:
+                said = True
+                self._say(f"looking at {total} files")
+
+        yield on_file
 
     @contextmanager
     def running(self, sessions: int) -> Iterator[None]:
@@ -85,18 +107,24 @@ class LiveWatcher(Watcher):
         self._doing = ""
 
     @contextmanager
-    def running(self, sessions: int) -> Iterator[None]:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn as Remaining
+    def looking(self) -> Iterator[OnFile]:
+        started = time.monotonic()
+        with ExitStack() as stack:
+            bar: Progress | None = None
 
-        columns = (
-            TextColumn("{task.description:<9}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            Remaining(),
-            TextColumn("{task.fields[said]}", markup=False),
-        )
-        with Progress(*columns, console=self._console, transient=True) as self._progress:
+            def on_file(done: int, total: int) -> None:
+                nonlocal bar
+                if bar is None and time.monotonic() - started > LONG:
+                    bar = stack.enter_context(_bars(self._console))
+                    bar.add_task("files", total=total, said="")
+                if bar is not None:
+                    bar.update(bar.task_ids[0], completed=done)
+
+            yield on_file
+
+    @contextmanager
+    def running(self, sessions: int) -> Iterator[None]:
+        with _bars(self._console) as self._progress:
             self._test = self._progress.add_task("test set", total=None, said="")
             self._all = self._progress.add_task("sessions", total=sessions, said="", start=False)
             self._now = self._progress.add_task("this one", total=None, said="", visible=False)
@@ -130,6 +158,20 @@ def watch(stream: TextIO | None = None) -> Watcher:
     """The watcher that suits a stream, stderr by default."""
     stream = stream or sys.stderr
     return LiveWatcher(stream) if stream.isatty() else LineWatcher(stream)
+
+
+def _bars(console: Console) -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (
+        TextColumn("{task.description:<9}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        Remaining(),
+        TextColumn("{task.fields[said]}", markup=False),
+    )
+    return Progress(*columns, console=console, transient=True)
 
 
 def _name(classes: Sequence[str]) -> str:

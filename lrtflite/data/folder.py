@@ -13,8 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lrtflite.data.media import ANIMATIONS, MEDIA, STILLS, VIDEOS, count_frames, read_frames
-from lrtflite.data.source import Clip, Frame, check_settings
+from lrtflite.data.media import ANIMATIONS, MEDIA, STILLS, VIDEOS, read_frames
+from lrtflite.data.source import Clip, Frame, OnFile, check_settings
+from lrtflite.data.unreadable import look_at, refuse_unreadable
 from lrtflite.errors import DataError
 
 # Left behind beside pictures by cameras, annotation tools and file managers.
@@ -27,10 +28,21 @@ class FolderSource:
     In each class `test_fraction` of the files (rounded, at least one) is held out, drawn by `seed`
     and the class's name, so that another class more or less changes nothing. A video is on one
     side only, unless it is all a class has: then its tail is held out.
+
+    Every file is looked at first. An unreadable one is an error; with `skip_unreadable` it is left
+    out and named in `skipped`, after it took part in the draw: the others stay on their side,
+    unless that leaves the other side empty.
     """
 
     def __init__(
-        self, path: Path, *, size: int = 128, seed: int = 0, test_fraction: float = 1 / 3
+        self,
+        path: Path,
+        *,
+        size: int = 128,
+        seed: int = 0,
+        test_fraction: float = 1 / 3,
+        skip_unreadable: bool = False,
+        on_file: OnFile | None = None,
     ) -> None:
         if not 0 < test_fraction < 1:
             raise DataError(
@@ -41,11 +53,16 @@ class FolderSource:
         self.size = size
         folders = _class_folders(path)
         self.classes = tuple(folder.name for folder in folders)
+        files = [_media_files(folder) for folder in folders]
+        look = look_at([file for of_class in files for file in of_class], on_file=on_file)
+        if not skip_unreadable:
+            refuse_unreadable(look, path, name=self.name)
+        self.skipped = look.skipped(path)
         self._train: list[Clip] = []
         self._test: list[Clip] = []
-        for label, folder in enumerate(folders):
+        for label, (folder, of_class) in enumerate(zip(folders, files)):
             rng = np.random.default_rng([seed, zlib.crc32(folder.name.encode())])
-            self._split(label, _media_files(folder), test_fraction, rng)
+            self._split(label, of_class, look.lengths, test_fraction, rng)
 
     def train_clips(self) -> Sequence[Clip]:
         return tuple(self._train)
@@ -54,23 +71,45 @@ class FolderSource:
         return tuple(self._test)
 
     def _split(
-        self, label: int, files: list[Path], test_fraction: float, rng: np.random.Generator
+        self,
+        label: int,
+        files: list[Path],
+        lengths: dict[Path, int],
+        test_fraction: float,
+        rng: np.random.Generator,
     ) -> None:
-        lengths = [count_frames(file) for file in files]
-        if len(files) == 1:
-            if lengths[0] < 2:
-                raise DataError(
-                    f"Expected at least 2 images or a video in {files[0].parent} (one to learn "
-                    f"from, one to test with), got only {files[0].name}; add some"
-                )
-            cut = lengths[0] - _held_out(lengths[0], test_fraction)
-            self._train.append(self._clip(label, files[0], 0, cut))
-            self._test.append(self._clip(label, files[0], cut, lengths[0]))
+        """Divide a class; `lengths` has the frames of the files that can be read."""
+        drawn = [files[i] for i in rng.permutation(len(files))]
+        cut = _held_out(len(files), test_fraction) if len(files) > 1 else 0
+        test = [file for file in drawn[:cut] if file in lengths]
+        train = [file for file in drawn[cut:] if file in lengths]
+        if len(test) + len(train) < 2:
+            self._cut_in_two(label, files, lengths, test_fraction)
             return
-        held_out = set(rng.permutation(len(files))[: _held_out(len(files), test_fraction)].tolist())
-        for i, (file, length) in enumerate(zip(files, lengths)):
-            side = self._test if i in held_out else self._train
-            side.append(self._clip(label, file, 0, length))
+        if not test:
+            test.append(train.pop(0))
+        if not train:
+            train.append(test.pop())
+        self._test += [self._clip(label, file, 0, lengths[file]) for file in sorted(test)]
+        self._train += [self._clip(label, file, 0, lengths[file]) for file in sorted(train)]
+
+    def _cut_in_two(
+        self, label: int, files: list[Path], lengths: dict[Path, int], test_fraction: float
+    ) -> None:
+        """Hold out the tail of a class's only video."""
+        readable = [file for file in files if file in lengths]
+        if sum(lengths[file] for file in readable) < 2:
+            got = f"only {readable[0].name}" if readable else "none"
+            if len(files) > len(readable):
+                got += f", as {len(files) - len(readable)} of {len(files)} cannot be read"
+            raise DataError(
+                f"Expected at least 2 images or a video in {files[0].parent} (one to learn from, "
+                f"one to test with), got {got}; add some"
+            )
+        [file] = readable
+        cut = lengths[file] - _held_out(lengths[file], test_fraction)
+        self._train.append(self._clip(label, file, 0, cut))
+        self._test.append(self._clip(label, file, cut, lengths[file]))
 
     def _clip(self, label: int, file: Path, start: int, stop: int) -> Clip:
         size = self.size
@@ -81,7 +120,15 @@ class FolderSource:
         return Clip(label, f"{file.parent.name}/{file.name}", stop - start, reader)
 
 
-def open_folder(path: Path, settings: Mapping[str, str], *, size: int, seed: int) -> FolderSource:
+def open_folder(
+    path: Path,
+    settings: Mapping[str, str],
+    *,
+    size: int,
+    seed: int,
+    skip_unreadable: bool = False,
+    on_file: OnFile | None = None,
+) -> FolderSource:
     """`folder:PATH?test=FRACTION`."""
     check_settings("folder:PATH", settings, ["test"])
     try:
@@ -90,7 +137,14 @@ def open_folder(path: Path, settings: Mapping[str, str], *, size: int, seed: int
         raise DataError(
             f"Expected a number after folder:PATH?test=, got {settings['test']!r}"
         ) from None
-    return FolderSource(path, size=size, seed=seed, test_fraction=test_fraction)
+    return FolderSource(
+        path,
+        size=size,
+        seed=seed,
+        test_fraction=test_fraction,
+        skip_unreadable=skip_unreadable,
+        on_file=on_file,
+    )
 
 
 def _held_out(count: int, fraction: float) -> int:

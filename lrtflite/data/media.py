@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lrtflite.data.picture_ends import read_ends
 from lrtflite.data.source import Frame
-from lrtflite.errors import DataError, MissingExtra
+from lrtflite.errors import DataError, MissingExtra, UnreadableFile
 from lrtflite.frames import fit_frame
 
 if TYPE_CHECKING:
@@ -27,13 +28,29 @@ MEDIA = STILLS + ANIMATIONS + VIDEOS
 
 
 def count_frames(path: Path) -> int:
-    """How many frames a file holds; a still is one and is not opened."""
-    suffix = path.suffix.lower()
-    if suffix in STILLS:
+    """Return how many frames a file holds; raise UnreadableFile if it cannot be read.
+
+    Of a picture, the header and the end are looked at. Only one that does not end as it should is
+    decoded: it may be cut off, or a camera has added bytes of its own.
+    """
+    if path.suffix.lower() in VIDEOS:
+        return _count_video(path)
+    try:
+        ends = read_ends(path)
+    except OSError as error:
+        raise _unreadable("image", path, error) from error
+    if ends.is_whole_png:
         return 1
-    if suffix in ANIMATIONS:
-        with _open_image(path) as image:
-            return int(getattr(image, "n_frames", 1))
+    with _open_image(path) as image:
+        animated = path.suffix.lower() in ANIMATIONS
+        frames = int(getattr(image, "n_frames", 1)) if animated else 1
+        for index in range(0 if ends.has_end else frames):
+            image.seek(index)
+            image.load()
+        return frames
+
+
+def _count_video(path: Path) -> int:
     with _open_video(path) as container:
         video = container.streams.video[0]
         if video.codec_context.name == "vp8":
@@ -104,16 +121,22 @@ def _open_video(path: Path) -> Iterator[Any]:
     try:
         with av.open(str(path)) as container:
             if not container.streams.video:
-                raise DataError(f"Expected a video in {path}, got a file without pictures")
+                raise UnreadableFile(
+                    f"Expected a video in {path}, got a file without pictures", "no pictures in it"
+                )
             yield container
     except av.FFmpegError as error:
         raise _unreadable("video", path, error) from error
 
 
-def _unreadable(kind: str, path: Path, error: Exception) -> DataError:
+def _unreadable(kind: str, path: Path, error: Exception) -> UnreadableFile:
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     reason = text.splitlines()[0]
-    return DataError(f"Expected a readable {kind}, got {path} ({reason}); replace or remove it")
+    if type(error).__name__ == "UnidentifiedImageError":  # its text names the path once more
+        reason = "not an image"
+    return UnreadableFile(
+        f"Expected a readable {kind}, got {path} ({reason}); replace or remove it", reason
+    )
 
 
 def _rgb(image: Image) -> Frame:

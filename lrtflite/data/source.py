@@ -77,11 +77,21 @@ class ListedSource(FrameSource, Protocol):
     def listed_batches(self) -> Sequence[tuple[Part, ...]]: ...
 
 
+OnFile = Callable[[int, int], None]
+"""Called with how many files were looked at, and of how many."""
+
 Default = TypeVar("Default", int, None)
 KNOWN = ("synthetic", "synthetic-backbone", "folder:PATH", "core50:PATH")
 
 
-def open_source(spec: str, *, size: int = 128, seed: int = 0) -> FrameSource:
+def open_source(
+    spec: str,
+    *,
+    size: int = 128,
+    seed: int = 0,
+    skip_unreadable: bool = False,
+    on_file: OnFile | None = None,
+) -> FrameSource:
     """Open a data set by name.
 
     - `synthetic`, `synthetic-backbone`: videos that the project draws itself.
@@ -91,7 +101,9 @@ def open_source(spec: str, *, size: int = 128, seed: int = 0) -> FrameSource:
     - `core50:PATH`: CORe50 with the NICv2 lists. `?lists=DIR&protocol=391&run=0&stride=20`: where
       the lists are, which (79, 196, 391, or `nic` for none), which run, every how many test frames.
 
-    `size` is the side of the frames, `seed` decides what is drawn or held out.
+    `size` is the side of the frames, `seed` decides what is drawn or held out. All files are
+    looked at, `on_file` after each; unreadable ones are an error, or left out if
+    `skip_unreadable` (`skipped_note` says which).
     """
     if not isinstance(size, int) or size < 1:
         raise InputError(f"Expected a frame size of at least 1, got {size!r}")
@@ -113,11 +125,24 @@ def open_source(spec: str, *, size: int = 128, seed: int = 0) -> FrameSource:
     if kind == "folder" and path:
         from lrtflite.data.folder import open_folder
 
-        return open_folder(Path(path).expanduser(), settings, size=size, seed=seed)
+        return open_folder(
+            Path(path).expanduser(),
+            settings,
+            size=size,
+            seed=seed,
+            skip_unreadable=skip_unreadable,
+            on_file=on_file,
+        )
     if kind == "core50" and path:
         from lrtflite.data.core50 import open_core50
 
-        return open_core50(Path(path).expanduser(), settings, size=size)
+        return open_core50(
+            Path(path).expanduser(),
+            settings,
+            size=size,
+            skip_unreadable=skip_unreadable,
+            on_file=on_file,
+        )
     raise DataError(f"Expected one of {', '.join(KNOWN)} as data set, got {spec!r}")
 
 

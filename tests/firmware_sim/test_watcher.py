@@ -49,6 +49,22 @@ def test_bars_on_a_terminal(simulated: Simulation) -> None:
     assert "sessions" in stream.getvalue()
 
 
+def looked(stream: io.StringIO) -> str:
+    """What is said of a look at 5,000 files."""
+    with watch(stream).looking() as on_file:
+        for number in range(5000):
+            on_file(number + 1, 5000)
+    return stream.getvalue()
+
+
+def test_a_long_look_at_files_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert looked(io.StringIO()) == ""
+    assert looked(Terminal()) == ""
+    monkeypatch.setattr("lrtflite_firmware_sim.watcher.LONG", 0.0)
+    assert looked(io.StringIO()) == "looking at 5000 files\n"
+    assert "files" in looked(Terminal())
+
+
 def test_bars_need_rich(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)
     with pytest.raises(MissingExtra, match=r"pip install 'lrtflite\[device\]'"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from coloured_source import COLOURS, ColouredSource
 from PIL import Image
 
+from coloured_source import COLOURS, ColouredSource
 from lrtflite.errors import DataError, LrtfliteError, SessionCancelled
 from lrtflite.host import epoch_loop
 from lrtflite.host.model_file import load_model
 from lrtflite.host.train_checkpoint import TrainState, save_checkpoint
 from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
+from lrtflite_cli import interrupts
+from lrtflite_cli.group import run
 from lrtflite_cli.train import command, left_out
 
 SMALL = ["--schedule", "backbone", "--input-size", "32", "--batch-size", "8", "--lr", "0.02"]
@@ -71,6 +74,36 @@ def test_ctrl_c_then_resume(
 
 
 @pytest.mark.usefixtures("shallow", "eager")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_training_has_the_exit_code_of_a_signal(
+    tmp_path: Path,
+    pictures: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    number: signal.Signals,
+) -> None:
+    def save_and_signal(state: TrainState, path: Path) -> None:
+        save_checkpoint(state, path)
+        if state.step == 0:
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(epoch_loop, "save_checkpoint", save_and_signal)
+    monkeypatch.setattr(interrupts, "_came_at", None)
+    arguments = ["--dataset", f"folder:{pictures}", "--out", str(tmp_path / "m.keras"), *SMALL]
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert run(["train", *arguments, "--epochs", "3"]) == 130
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert capfd.readouterr().err.splitlines()[-1] == (
+        "Error: Training stopped in epoch 2 of 3 after step 1 of 3; "
+        "the same command with --resume goes on"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["m.keras.checkpoint.npz"]
+
+
+@pytest.mark.usefixtures("shallow", "eager")
 def test_result_says_what_comes_next(tmp_path: Path, pictures: Path) -> None:
     out = tmp_path / "model.keras"
     arguments = ["--dataset", f"folder:{pictures}", "--out", str(out), *SMALL, "--epochs", "1"]
@@ -79,6 +112,23 @@ def test_result_says_what_comes_next(tmp_path: Path, pictures: Path) -> None:
     assert "held-out accuracy " in result.stdout
     assert f"next: lrtflite convert --model {out}" in result.stdout
     assert "validation " in result.stderr
+
+
+@pytest.mark.usefixtures("shallow", "eager")
+def test_unreadable_files_are_left_out_on_request(tmp_path: Path, pictures: Path) -> None:
+    things = Path(shutil.copytree(pictures, tmp_path / "things"))
+    damaged = things / sorted(COLOURS)[0] / "3.png"
+    damaged.write_bytes(b"")
+    out = tmp_path / "model.keras"
+    arguments = ["--dataset", f"folder:{things}", "--out", str(out), *SMALL, "--epochs", "1"]
+    refused = CliRunner().invoke(command, arguments)
+    assert isinstance(refused.exception, DataError)
+    assert "got 1 of 36 that cannot be read" in str(refused.exception)
+    done = CliRunner().invoke(command, [*arguments, "--skip-unreadable", "--json"])
+    assert done.exit_code == 0, done.output
+    name = f"{damaged.parent.name}/3.png (empty)"
+    assert f"1 unreadable file was left out: {name}." in done.stderr
+    assert json.loads(done.stdout)["skipped_files"] == [name]
 
 
 def test_what_the_first_batch_leaves_out_is_said() -> None:
