@@ -26,9 +26,9 @@ from bundles import IMAGENET, PHOTOGRAPHS, converted
 from worlds import World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
+from lrtflite.machine import this_machine
 from lrtflite.metrics import accuracy
 from lrtflite.runtime import describe_runtime, pick_runtime
-from lrtflite_firmware_sim.machine import this_machine
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ def main() -> None:
 
 def rates(text: str) -> Callable[[Training], Training]:
     lr, trunk_lr, epochs, *rest = text.split(",")
-    (moment_rate,) = rest or [None]
+    (moment_rate,) = rest or (None,)
     return lambda usual: replace(
         usual,
         lr=float(lr),

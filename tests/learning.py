@@ -6,14 +6,35 @@ import numpy as np
 
 from lrtflite import Learner, Training
 
-TRAINING = Training(lr=0.02, epochs=2, least_steps=1)
+# The rates of a bundle at pool6, alpha 1.0.
+DEFAULTS = Training(
+    lr=0.003,
+    momentum=0.9,
+    weight_decay=5e-4,
+    epochs=4,
+    trunk_lr=0.015,
+    moment_rate=0.03,
+    adapt_rate=5e-5,
+    least_steps=24,
+    head_start=1.0,
+)
+TRAINING = DEFAULTS.with_options(lr=0.02, epochs=2, least_steps=1)
 
 
 def latents_of(kind: int, count: int = 45, *, seed: int = 0) -> np.ndarray:
     """(count, 256) float32: a cloud of its own for each kind of object."""
     centre = np.random.default_rng(1000 + kind).exponential(1, 256)
     noise = np.random.default_rng((seed, kind)).normal(0, 0.3, (count, 256))
-    return np.maximum(centre + noise, 0).astype(np.float32)
+    return np.clip(centre + noise, 0, 6).astype(np.float32)
+
+
+def alike_latents(kind: int, day: int) -> np.ndarray:
+    """(20, 256) float32 of a kind that has most in common with all others, in a day's light."""
+    common = np.random.default_rng(7).exponential(1, 256)
+    own = np.random.default_rng(1000 + kind).exponential(0.3, 256)
+    light = np.random.default_rng((50, day)).normal(0, 0.5, 256)
+    noise = np.random.default_rng((day, kind)).normal(0, 0.1, (20, 256))
+    return np.clip(common + own + light + noise, 0, 6).astype(np.float32)
 
 
 def frames_of(kind: int, count: int = 12) -> np.ndarray:

@@ -78,17 +78,19 @@ print(hits, threads_left(before))
 LEARNER = (
     COMMON
     + """
-from lrtflite import Learner, Training
+from dataclasses import replace
+from lrtflite import Learner
 
 learner = Learner.open(sys.argv[1], replay_size=20)
 size = learner.bundle.manifest.input_size
+quick = replace(learner.bundle.manifest.training, epochs=1, least_steps=1)
 frames = np.random.default_rng(0).integers(0, 256, (3, size, size, 3), np.uint8)
 
 def session(delay=0.0):
     def camera():
         interrupt_after(delay)
         yield from frames
-    learner.learn(camera(), "mug", training=Training(epochs=1, least_steps=1))
+    learner.learn(camera(), "mug", training=quick)
 
 session()
 started = time.perf_counter()

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from cwr_reference import cwr_session
-from learning import TRAINING, fingerprint, frames_of, latents_of
-from lrtflite import Learner, Progress, Training
+from learning import DEFAULTS, TRAINING, alike_latents, fingerprint, frames_of, latents_of
+from lrtflite import Learner, Progress
 from lrtflite.bundle import Bundle
 from lrtflite.errors import (
     StateError,
@@ -39,7 +39,7 @@ def test_sessions_follow_cwr_star(
                 _to.append((inputs["latents"].copy(), inputs["targets"].copy()))
             return _run(name, **inputs)
 
-        learner._known.training.run = record  # type: ignore[method-assign]
+        learner._known.training.run = record  # type: ignore[assignment]
         report = learner.learn_latents(latents_of(kind), f"kind {kind}", training=training)
         learner._known.training.run = run  # type: ignore[method-assign]
 
@@ -90,7 +90,7 @@ def test_frames_and_latents_teach_the_same(
     for kind in (0, 1, 2):
         frames = frames_of(kind)
         # Twelve frames are few: more epochs than usual.
-        longer = Training(epochs=30)
+        longer = DEFAULTS.with_options(epochs=30)
         by_frames.learn(iter(frames), f"kind {kind}", training=longer)
         latents = by_latents.extract(frames)
         by_latents.learn_latents(latents, f"kind {kind}", training=longer)
@@ -133,7 +133,7 @@ def test_predict_answers_from_consolidated_weights_while_learning(
 
 
 def test_progress(open_learner: Callable[..., Learner]) -> None:
-    learner, heard = open_learner(), []
+    learner, heard = open_learner(), list[Progress]()
     report = learner.learn(frames_of(0), "a", training=TRAINING, on_progress=heard.append)
     assert [p for p in heard if p.phase == "extract"][-1] == Progress("extract", 12, 12)
     assert [p for p in heard if p.phase == "train"][-1] == Progress("train", report.steps, 2)
@@ -201,22 +201,13 @@ def test_few_pictures_of_each_class_are_all_remembered(
 def test_the_class_taught_last_does_not_win_in_a_new_light(
     open_learner: Callable[..., Learner],
 ) -> None:
-    common = np.random.default_rng(7).exponential(1, 256)
-
-    def alike(kind: int, day: int) -> np.ndarray:
-        """(20, 256) of a kind that has most in common with all others, in the light of a day."""
-        own = np.random.default_rng(1000 + kind).exponential(0.3, 256)
-        light = np.random.default_rng((50, day)).normal(0, 0.5, 256)
-        noise = np.random.default_rng((day, kind)).normal(0, 0.1, (20, 256))
-        return np.maximum(common + own + light + noise, 0).astype(np.float32)
-
     def answers(head_start: float) -> tuple[float, float]:
         """The share of the other kinds, in five new lights, that is right, and that is the last."""
         learner = open_learner()
         training = replace(learner.bundle.manifest.training, head_start=head_start)
         for kind in range(12):
-            learner.learn_latents(alike(kind, day=kind), kind, training=training)
-        others = [alike(kind, day) for kind in range(11) for day in range(100, 105)]
+            learner.learn_latents(alike_latents(kind, day=kind), kind, training=training)
+        others = [alike_latents(kind, day) for kind in range(11) for day in range(100, 105)]
         found = learner.probabilities(np.concatenate(others)).argmax(axis=1)
         right = found == np.arange(11).repeat(len(found) // 11)
         return float(right.mean()), float(np.mean(found == 11))

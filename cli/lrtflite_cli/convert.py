@@ -60,6 +60,7 @@ from lrtflite_cli.training_options import training_options
     help="Let the Batch Renorm moments below the replay layer move on the device.",
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("bundle"), show_default=True)
+@click.option("--replace", is_flag=True, help="Replace the bundle that --out holds.")
 def command(
     replay_layer: str,
     model: str | None,
@@ -76,6 +77,7 @@ def command(
     train_depthwise: bool,
     adapt_moments: bool,
     out: Path,
+    replace: bool,
 ) -> None:
     """Make a bundle that learns on the device.
 
@@ -83,7 +85,9 @@ def command(
     every installed runtime before it is put in place. How it trains is a default, which a device
     may change in each session.
     """
-    from lrtflite_converters.destination import check_out
+    from lrtflite.bundle import MANIFEST, Bundle
+    from lrtflite.destination import check_out
+    from lrtflite_cli.progress import stages
     from lrtflite_converters.options import ExportOptions, check_source, read_labels
 
     options = ExportOptions(
@@ -98,14 +102,15 @@ def command(
         train_depthwise=train_depthwise,
         adapt_moments=adapt_moments,
     )
-    check_source(model, weights, alpha)
-    check_out(out)
+    check_source(model, weights, alpha, input_size)
+    check_out(out, replace=replace)
 
     # What was typed is checked by now: TensorFlow takes seconds to load.
     from lrtflite.scratch import scratch_tempdir
     from lrtflite_converters.convert import convert
 
-    with raising(), scratch_tempdir():
+    replaces = (out / MANIFEST).exists()
+    with raising(), scratch_tempdir(), stages() as stage:
         convert(
             out,
             options=options,
@@ -113,7 +118,16 @@ def command(
             weights=weights,
             alpha=alpha,
             input_size=input_size,
-            progress=lambda line: click.echo(line, err=True),
+            replace=replace,
+            stage=stage,
         )
+    manifest = Bundle.open(out).manifest
     click.echo(f"{out}")
+    if replaces:
+        click.echo(
+            f"Replaced the bundle in {out}; states of the old one do not open with it", err=True
+        )
+    click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
+    if manifest.measured is not None:
+        click.echo(f"Costs: {manifest.measured}", err=True)
     click.echo(f"Next: lrtflite inspect {out}; lrtflite simulate {out}", err=True)

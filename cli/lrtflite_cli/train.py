@@ -116,6 +116,7 @@ def command(
     from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
     from lrtflite.host.training import train
     from lrtflite.host.weights import write_npz
+    from lrtflite.layer_names import check_network
     from lrtflite.scratch import scratch_tempdir
     from lrtflite_firmware_sim.watcher import LineWatcher
 
@@ -124,6 +125,7 @@ def command(
     preset = BACKBONE if schedule == "backbone" else FIRST_BATCH
     chosen = {name: value for name, value in given.items() if value is not None}
     options = replace(preset, seed=seed, **chosen)
+    check_network(options.alpha, input_size)
     with LineWatcher(sys.stderr).looking() as on_file:
         source = open_source(
             dataset, size=input_size, seed=seed, skip_unreadable=skip_unreadable, on_file=on_file

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from lrtflite.arguments import whole_number
 from lrtflite.data import (
     Batch,
     FrameSource,
@@ -20,8 +21,10 @@ from lrtflite.data import (
     skipped_note,
 )
 from lrtflite.errors import InputError
-from lrtflite.manifest import POLICIES, Manifest, Training
-from lrtflite.runtime import RUNTIMES
+from lrtflite.manifest import Manifest, Training
+from lrtflite.memory import POLICIES, check_memory
+from lrtflite.runtime import MOST_THREADS, RUNTIMES
+from lrtflite.teaching import check_room
 
 PROTOCOLS = ("nic", "app")
 APP_FPS = 5
@@ -67,14 +70,12 @@ class SimulateOptions:
             if value not in known:
                 listed = ", ".join(word for word in known if word is not None)
                 raise InputError(f"Expected a {name} of {listed}, got {value!r}")
-        for name, number, least in (
-            ("sessions", self.sessions, 1),
-            ("replay size", self.replay_size, 0),
-            ("threads", self.threads, 1),
-            ("seed", self.seed, 0),
-        ):
-            if number is not None and number < least:
-                raise InputError(f"Expected {name} of at least {least}, got {number}")
+        if self.sessions is not None:
+            whole_number("sessions", self.sessions, least=1)
+        if self.replay_size is not None:
+            check_memory(self.replay_size, self.policy or next(iter(POLICIES)))
+        whole_number("threads", self.threads, least=1, most=MOST_THREADS)
+        whole_number("seed", self.seed)
 
 
 @dataclass(frozen=True)
@@ -114,7 +115,7 @@ def make_plan(
         skip_unreadable=options.skip_unreadable,
         on_file=on_file,
     )
-    check_room(source, manifest)
+    check_room(source, manifest.labels)
     stream = _stream_options(options)
     batches = nic_stream(source, stream) if app else make_stream(source, stream)
     facts = {**describe_stream(source, stream), "dataset": spec}
@@ -140,19 +141,6 @@ def make_plan(
             *_stream_notes(batches, source),
         ),
     )
-
-
-def check_room(source: FrameSource, manifest: Manifest) -> None:
-    """A class finds its slot by name, and takes a free one where the bundle has no such label."""
-    free = manifest.labels.count(None)
-    foreign = sum(name not in manifest.labels for name in source.classes)
-    if foreign > free:
-        taken = manifest.slots - free
-        raise InputError(
-            f"Expected a bundle with room for the {len(source.classes)} classes of {source.name}, "
-            f"got {manifest.slots} slots, {free} of them free; "
-            f"convert one with --classes {taken + foreign}"
-        )
 
 
 def _stream_options(options: SimulateOptions) -> StreamOptions:

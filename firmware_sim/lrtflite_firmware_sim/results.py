@@ -10,9 +10,9 @@ from typing import Any
 
 from lrtflite.bundle import FEATURES, HEAD, Bundle
 from lrtflite.errors import DataError
+from lrtflite.machine import Machine
 from lrtflite.manifest import Training
 from lrtflite.metrics import percentiles
-from lrtflite_firmware_sim.machine import Machine
 
 FORMAT = 2
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from lrtflite import metrics
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.data import Batch
+from lrtflite.machine import filesystem_of, this_machine, versions
 from lrtflite.session import Progress, SessionReport
 from lrtflite_firmware_sim.device_process import DeviceProcess
-from lrtflite_firmware_sim.machine import filesystem_of, this_machine, versions
 from lrtflite_firmware_sim.messages import Vitals
 from lrtflite_firmware_sim.plan import APP_FPS, Plan, SimulateOptions, make_plan
 from lrtflite_firmware_sim.results import (

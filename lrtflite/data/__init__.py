@@ -15,7 +15,14 @@ from lrtflite.data.source import (
     Part,
     open_source,
 )
-from lrtflite.data.stream import Batch, StreamOptions, describe_stream, make_stream, nic_stream
+from lrtflite.data.stream import (
+    Batch,
+    StreamOptions,
+    describe_stream,
+    make_stream,
+    nic_stream,
+    whole_batch,
+)
 from lrtflite.data.unreadable import skipped_files, skipped_note
 
 __all__ = [
@@ -33,4 +40,5 @@ __all__ = [
     "open_source",
     "skipped_files",
     "skipped_note",
+    "whole_batch",
 ]

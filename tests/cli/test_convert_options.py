@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -16,16 +17,18 @@ from lrtflite_cli.convert import command
 
 
 @pytest.fixture
-def converted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def converted(monkeypatch: pytest.MonkeyPatch, demo: Path, tmp_path: Path) -> list[dict[str, Any]]:
     """Every call of `convert`, which needs TensorFlow and is not the matter here."""
     calls: list[dict[str, Any]] = []
 
-    def convert(_: object, *, options: Any, **__: object) -> None:
+    def convert(out: Path, *, options: Any, **__: object) -> None:
+        shutil.copytree(demo, out)
         calls.append(vars(options))
 
     module = ModuleType("lrtflite_converters.convert")
     vars(module)["convert"] = convert
     monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.chdir(tmp_path)
     return calls
 
 
@@ -75,6 +78,11 @@ def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
         ("--replay-layer conv_pw_6_relu", "got 'conv_pw_6_relu'; take 'conv4_2/sep'"),
         ("--replay-layer conv_pw_6_bn", "inside one; take 'conv4_2/sep'"),
         ("--lr nan", "Expected lr as a number of at least 0, got nan"),
+        ("--alpha nan", "Expected an alpha from 0.03125 to 4, got nan"),
+        ("--alpha 99999", "Expected an alpha from 0.03125 to 4, got 99999"),
+        ("--input-size 99999", "Expected an input size from 32 to 1024, got 99999"),
+        ("--input-size 0", "Expected an input size from 32 to 1024, got 0"),
+        ("--labels a,,b", "Expected labels as a,b,c"),
         ("--labels lables.txt", "got lables.txt, which is no file"),
         ("--model none.keras", "Expected a saved model, got none.keras, which is no file"),
         ("--model demo", "Expected a saved model, got demo, which is no file"),
