@@ -12,8 +12,8 @@ from lrtflite.destination import making_bundle
 from lrtflite.scratch import LOCK, scratch_folder
 
 
-def make(folder: Path, text: str) -> Path:
-    folder.mkdir()
+def fill(folder: Path, text: str) -> Path:
+    folder.mkdir(exist_ok=True)
     for name in (*FILES, MANIFEST):
         (folder / name).write_text(text)
     return folder
@@ -37,13 +37,15 @@ def test_ctrl_c_in_the_middle_of_the_swap(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(KeyboardInterrupt):
         write()
     assert {path.read_text() for path in out.iterdir()} == {"new"}
+    assert list(tmp_path.iterdir()) == [out]
 
 
 def test_the_next_conversion_removes_what_a_killed_one_left(tmp_path: Path) -> None:
     killed, foreign = tmp_path / ".bundle-1", tmp_path / ".bundle-2"
     for folder in (killed, foreign):
-        make(folder, "half")
+        fill(folder, "half")
     (killed / LOCK).touch()
-    with scratch_folder(parent=tmp_path, prefix=".bundle-"):
+    with making_bundle(tmp_path / "out") as made:
         assert not killed.exists()
-    assert [path.name for path in tmp_path.iterdir()] == [foreign.name]
+        fill(made, "new")
+    assert {path.name for path in tmp_path.iterdir()} == {"out", foreign.name}

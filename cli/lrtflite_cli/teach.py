@@ -42,6 +42,7 @@ WEAK = 0.8
     help="Frames per class, at most, evenly spread.",
     show_default="all",
 )
+@skip_unreadable
 @training_options(epochs="bundle's", lr="bundle's", trunk_lr="bundle's")
 @learner_options(replay_size="bundle's", policy="bundle's")
 @skip_unreadable
@@ -99,7 +100,7 @@ def command(
             replace=replace,
             on_step=step,
         )
-    click.echo(_as_json(taught) if as_json else _as_text(taught))
+    click.echo(_as_json(taught, skipped_files(source)) if as_json else _as_text(taught))
 
 
 def _as_text(taught: Taught) -> str:
@@ -116,7 +117,7 @@ def _as_text(taught: Taught) -> str:
     return "\n".join([*lines, f"next: lrtflite verify {path}; lrtflite simulate {path}"])
 
 
-def _as_json(taught: Taught) -> str:
+def _as_json(taught: Taught, skipped: tuple[str, ...]) -> str:
     record = {
         "bundle": str(taught.bundle.path),
         "classes": taught.report.labels,
@@ -128,5 +129,6 @@ def _as_json(taught: Taught) -> str:
         "held_out_frames": taught.held_out,
         "by_class": taught.by_class,
         "replay_patterns": taught.latents,
+        "skipped_files": skipped,
     }
     return json.dumps(record, indent=2)

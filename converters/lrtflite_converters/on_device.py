@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 from lrtflite.costs import Costs
@@ -25,7 +27,9 @@ def measure(bundle: Path, runtime: str) -> Costs:
 
 def _run(module: str, bundle: Path, runtime: str, *, failed: str) -> str:
     command = [sys.executable, "-m", module, str(bundle), runtime]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    # Should it be killed, its temporary files go with ours.
+    environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
         said = (done.stdout or done.stderr).strip().splitlines()
         raise ConversionError(

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -78,6 +81,39 @@ def test_bad_input_is_one_line(
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_unreadable_files_are_left_out_on_request(
+    run_cli: Run, demo: Path, things: Path, tmp_path: Path
+) -> None:
+    (things / "blue" / "003.png").write_bytes(b"")
+    words = ["teach", demo, "--dataset", "folder:things", "--out", "taught", "--json"]
+    refused = run_cli(*words)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "got 1 of 36 that cannot be read: blue/003.png (empty)" in refused.stderr
+    done = run_cli(*words, "--skip-unreadable")
+    assert done.returncode == 0, done.stderr
+    assert "1 unreadable file was left out: blue/003.png (empty)." in done.stderr
+    assert json.loads(done.stdout)["skipped_files"] == ["blue/003.png (empty)"]
+
+
+def test_interrupted(demo: Path, things: Path, tmp_path: Path) -> None:
+    words = ["teach", str(demo), "--dataset", "folder:things", "--out", "taught"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "lrtflite_cli.main", *words, "--epochs", "100000"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while not process.stderr.readline().startswith("training steps"):
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err == "Error: Interrupted; nothing is left half-written\n"
+    assert list(tmp_path.iterdir()) == [things]
 
 
 def test_a_class_that_is_hard_is_named(run_cli: Run, demo: Path, tmp_path: Path) -> None:

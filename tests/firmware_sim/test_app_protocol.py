@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from coloured_pictures import draw_pictures
 
+from coloured_pictures import draw_pictures
 from learning import DEFAULTS
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.errors import InputError

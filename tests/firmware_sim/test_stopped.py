@@ -20,7 +20,7 @@ from lrtflite.errors import LrtfliteError
 from lrtflite_firmware_sim import SimulateOptions, Simulation, load_simulation, simulate
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.report import html_report
-from lrtflite_firmware_sim.results import SessionResult
+from lrtflite_firmware_sim.results import SessionResult, Spread
 from lrtflite_firmware_sim.summary import summary
 from lrtflite_firmware_sim.watcher import Watcher
 
@@ -49,16 +49,17 @@ def stopped(
     return found
 
 
+NO_TIME = Spread(0, 0, 0)
+
+
 def untimed(result: Simulation) -> Simulation:
     """A result without what a clock, RAM or the time of the end decides."""
-    sessions = tuple(replace(session, session_ms=0) for session in result.accuracy)
-    spread = result.session_ms
     return replace(
         result,
-        accuracy=sessions,
+        accuracy=tuple(replace(session, session_ms=0) for session in result.accuracy),
         latency_ms={},
-        session_ms=spread,
-        session_ms_p50=spread.p50,
+        session_ms=NO_TIME,
+        session_ms_p50=0,
         peak_ram_mb=0,
     )
 
