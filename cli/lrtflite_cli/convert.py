@@ -86,6 +86,7 @@ def command(
     may change in each session.
     """
     from lrtflite.bundle import MANIFEST, Bundle
+    from lrtflite.demo_weights import DEMO, DEMO_NOTE
     from lrtflite.destination import check_out
     from lrtflite_cli.progress import stages
     from lrtflite_converters.options import ExportOptions, check_source, read_labels
@@ -128,6 +129,8 @@ def command(
             f"Replaced the bundle in {out}; states of the old one do not open with it", err=True
         )
     click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
+    if model is None and weights in (None, DEMO):
+        click.echo(DEMO_NOTE, err=True)
     if manifest.measured is not None:
         click.echo(f"Costs: {manifest.measured}", err=True)
     click.echo(f"Next: lrtflite inspect {out}; lrtflite simulate {out}", err=True)
