@@ -9,7 +9,7 @@ import pytest
 
 from lrtflite.bundle import FILES, MANIFEST
 from lrtflite.destination import making_bundle
-from lrtflite.scratch import LOCK, scratch_folder
+from lrtflite.scratch import LOCK
 
 
 def fill(folder: Path, text: str) -> Path:

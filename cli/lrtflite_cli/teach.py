@@ -42,7 +42,6 @@ WEAK = 0.8
     help="Frames per class, at most, evenly spread.",
     show_default="all",
 )
-@skip_unreadable
 @training_options(epochs="bundle's", lr="bundle's", trunk_lr="bundle's")
 @learner_options(replay_size="bundle's", policy="bundle's")
 @skip_unreadable
@@ -68,7 +67,7 @@ def command(
     taught while it learns more. TensorFlow is not needed.
     """
     from lrtflite.bundle import Bundle
-    from lrtflite.data import open_source, skipped_note
+    from lrtflite.data import open_source, skipped_files, skipped_note
     from lrtflite.learner import Learner
     from lrtflite.quiet import quiet_stderr
     from lrtflite.teaching import teach
