@@ -102,5 +102,7 @@ def train_head(
 
 
 def _diverged(seen: str, rates: dict[str, NDArray[np.float32]]) -> InputError:
-    at = " and ".join(f"{name} {rates[name]:g}" for name in ("lr", "trunk_lr") if name in rates)
+    at = " and ".join(
+        f"{name} {rates[name].item():g}" for name in ("lr", "trunk_lr") if name in rates
+    )
     return InputError(f"Training diverged ({seen}) at {at}; lower the lr")

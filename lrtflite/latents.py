@@ -1,4 +1,4 @@
-"""What a client hands over as latents."""
+"""Check the latents that a client hands over."""
 
 from __future__ import annotations
 
@@ -8,21 +8,46 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from lrtflite.errors import InputError
+from lrtflite.manifest import Manifest
+
+# Share of the range by which rounding may carry a latent past its ends.
+ROUNDING = 1e-3
 
 
-def check_latents(latents: ArrayLike, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
-    """Latents (n, *shape) of `dtype` as an array, or an error that says what is wrong with them."""
+def check_latents(latents: ArrayLike, manifest: Manifest) -> NDArray[Any]:
+    """Return latents (n, *latent_shape) as an array, or raise InputError.
+
+    One latent far outside what the replay layer can give would spoil the head for good: every
+    weight moves in proportion to it.
+    """
     try:
         checked = np.asarray(latents)
     except ValueError as error:
         raise InputError(f"Expected latents as one array, got rows that differ: {error}") from error
+    shape, dtype = manifest.latent_shape, manifest.latent_dtype
     if checked.shape[1:] != shape or checked.dtype != dtype or not len(checked):
         expected = ", ".join(map(str, ("n", *shape)))
         raise InputError(
             f"Expected latents ({expected}) of {dtype} with n of at least 1, "
-            f"got {checked.shape} of {checked.dtype}"
+            f"got {checked.shape} of {checked.dtype}; take them from `extract`"
         )
-    # One at a time: the answer for all of them at once would be a large array too.
-    if checked.dtype.kind == "f" and not all(np.isfinite(latent).all() for latent in checked):
-        raise InputError("Expected finite latents, got NaN or infinity in them")
+    if checked.dtype.kind == "f":
+        low, high = manifest.latent_range
+        margin = ROUNDING * (high - low)
+        # One latent at a time, so that no second array of their size is made. NaN fails too.
+        for row, latent in enumerate(checked):
+            if not (low - margin <= latent.min() and latent.max() <= high + margin):
+                raise InputError(
+                    f"Expected latents from {low:g} to {high:g}, as {manifest.replay_layer} gives "
+                    f"them, got {_outside(latent, low, high)} in latent {row}; take them from "
+                    "`extract`"
+                )
     return checked
+
+
+def _outside(latent: NDArray[Any], low: float, high: float) -> str:
+    """Return the value farthest from the middle of the range; NaN, if there is one."""
+    if np.isnan(latent).any():
+        return "NaN"
+    flat = latent.reshape(-1)
+    return f"{flat[np.abs(flat - (low + high) / 2).argmax()]:g}"

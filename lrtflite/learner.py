@@ -209,8 +209,7 @@ class Learner:
         return latent
 
     def _check_latents(self, latents: NDArray[Any]) -> NDArray[Any]:
-        manifest = self.bundle.manifest
-        return check_latents(latents, manifest.latent_shape, manifest.latent_dtype)
+        return check_latents(latents, self.bundle.manifest)
 
     def _learn(
         self,

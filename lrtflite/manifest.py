@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import BundleError, InputError
 
-FORMAT = 4
+FORMAT = 5
 POLICIES = ("algorithm1", "balanced")
 LATENT_DTYPES = ("float32", "uint8")
 # What signatures take as numbers, and the most that each can be.
@@ -66,8 +66,10 @@ class Training:
                 raise InputError(f"Expected {name} as an integer of at least 1, got {count!r}")
 
     def inputs(self, names: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """Those of RATES among the inputs `names` of a signature."""
-        return {name: np.array(getattr(self, name), np.float32) for name in RATES if name in names}
+        """Those of RATES among the inputs `names` of a signature, each (1,) float32."""
+        return {
+            name: np.array([getattr(self, name)], np.float32) for name in RATES if name in names
+        }
 
     def with_options(
         self, *, lr: float | None = None, trunk_lr: float | None = None, epochs: int | None = None
@@ -92,6 +94,7 @@ class Manifest:
     replay_layer: str
     input_size: int
     latent_shape: tuple[int, ...]
+    latent_range: tuple[float, float]
     labels: tuple[str | None, ...]
     batch_size: int
     new_per_batch: int
@@ -153,6 +156,13 @@ def trains_trunk(replay_layer: str) -> bool:
     return replay_layer not in ("pool6", "conv6/sep")
 
 
+def _range(found: Any) -> tuple[float, float]:
+    low, high = (float(limit) for limit in found)
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"latent_range is {found!r}")
+    return low, high
+
+
 def _values(found: dict[str, Any]) -> dict[str, Any]:
     for name in ("input_size", "batch_size", "new_per_batch", "replay_size"):
         if not isinstance(found[name], int) or found[name] < 0:
@@ -175,6 +185,7 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
     return {
         **found,
         "latent_shape": tuple(int(n) for n in found["latent_shape"]),
+        "latent_range": _range(found["latent_range"]),
         "labels": tuple(found["labels"]),
         "training": Training(**found["training"]),
         "files": {name: File(**value) for name, value in found["files"].items()},

@@ -36,5 +36,5 @@ def adapt_moments(
     for start in range(0, len(frames), group):
         rows = [frames[row % len(frames)] for row in range(start, start + group)]
         with session.clock("adapt"):
-            features.run("adapt", frames=np.stack(rows), rate=np.array(rate, np.float32))
+            features.run("adapt", frames=np.stack(rows), rate=np.array([rate], np.float32))
         session.report("adapt", min(start + group, len(frames)), len(frames))

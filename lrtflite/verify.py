@@ -64,10 +64,10 @@ def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterat
     frames: dict[str, dict[str, tuple[int, ...]]] = {"extract": {"frames": (-1, size, size, 3)}}
     if manifest.adapt_moments:
         group = manifest.new_per_batch
-        frames.update(adapt={"frames": (group, size, size, 3), "rate": ()}, save={}, restore={})
+        frames.update(adapt={"frames": (group, size, size, 3), "rate": (1,)}, save={}, restore={})
     latents: dict[str, dict[str, tuple[int, ...]]] = {
         "infer": {"latents": (-1, *latent)},
-        "begin": {"counts": (slots,), "head_start": ()},
+        "begin": {"counts": (slots,), "head_start": (1,)},
         "train": {"latents": (batch, *latent), "targets": (batch, slots)},
         "consolidate": {"counts": (slots,)},
         "save": {},
@@ -91,6 +91,12 @@ def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterat
             if (found := model.signatures[name].inputs.get("latents"))
             and found.dtype != np.dtype(manifest.latent_dtype)
         ]
+        odd += [
+            f"{name}.{tensor} is a scalar, not (1,)"
+            for name, signature in model.signatures.items()
+            for tensor, found in signature.inputs.items()
+            if found.shape == ()
+        ]
         if "save" in names:
             odd += _unpaired(model)
         seen = "; ".join(odd) or ", ".join(names)
@@ -111,13 +117,13 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
     latents = np.concatenate(
         [features.run("extract", frames=frame[np.newaxis])["latents"] for frame in golden["frames"]]
     )
-    yield _close("latents", latents, golden["latents"])
+    yield compare("latents", latents, golden["latents"])
     classes, counts = golden["classes"], golden["counts"]
     one_hot = np.eye(counts.shape[1], dtype=np.float32)
     # From here on the golden latents go in, so that an error does not travel.
     latents = golden["latents"]
     before = head.run("infer", latents=latents)["probabilities"]
-    yield _close("probabilities before training", before, golden["probabilities_before"])
+    yield compare("probabilities before training", before, golden["probabilities_before"])
     before_training = head.run("save")
     rates = {name: golden[name] for name in RATES if name in head.signatures["train"].inputs}
     losses = []
@@ -128,9 +134,9 @@ def _check_golden(golden: dict[str, NDArray[Any]], features: Model, head: Model)
             losses.append(head.run("train", **batch, **given)["loss"])
         head.run("consolidate", counts=counts[session])
     name = f"losses of {len(losses)} steps in {len(counts)} sessions"
-    yield _close(name, np.array(losses), golden["losses"].reshape(-1))
+    yield compare(name, np.array(losses), golden["losses"].reshape(-1))
     after = head.run("infer", latents=latents)["probabilities"]
-    yield _close("probabilities after training", after, golden["probabilities_after"])
+    yield compare("probabilities after training", after, golden["probabilities_after"])
     yield same_changes("state after training", golden, "change", before_training, head.run("save"))
     if "adapt" in features.signatures:
         moments = features.run("save")
@@ -177,9 +183,12 @@ def same_changes(
     return Check(name, worst <= OF_A_CHANGE, f"{seen} ({where})" if where else seen)
 
 
-def _close(name: str, found: NDArray[Any], expected: NDArray[Any]) -> Check:
+def compare(name: str, found: NDArray[Any], expected: NDArray[Any]) -> Check:
+    """Check values by the largest of them and by themselves."""
     if found.shape != expected.shape:
         return Check(name, False, f"expected shape {expected.shape}, got {found.shape}")
+    # uint8 frames, the latents of `images`, would wrap around.
+    found, expected = found.astype(np.float64), expected.astype(np.float64)
     worst = float(np.abs(found - expected).max())
     # NaN fails every comparison, as it should.
     tolerance = OF_THE_LARGEST * float(np.abs(expected).max())

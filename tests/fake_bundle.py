@@ -32,6 +32,7 @@ def make_bundle(folder: Path, **changes: Any) -> Path:
         "replay_layer": layer,
         "input_size": SIZE,
         "latent_shape": SHAPE,
+        "latent_range": (-255.0, 255.0),
         "labels": (None,) * SLOTS,
         "batch_size": BATCH,
         "new_per_batch": NEW,
@@ -135,21 +136,21 @@ class FakeModel:
         found = {"extract": Signature(frames, latents)}
         if self.manifest.adapt_moments:
             group = tensors(np.uint8, frames=(NEW, *SHAPE))
-            found["adapt"] = Signature({**group, **tensors(rate=())}, tensors(moved=()))
-            found["save"] = Signature({}, tensors(mean=()))
-            found["restore"] = Signature(tensors(mean=()), {})
+            found["adapt"] = Signature({**group, **tensors(rate=(1,))}, tensors(moved=()))
+            found["save"] = Signature({}, tensors(mean=(1,)))
+            found["restore"] = Signature(tensors(mean=(1,)), {})
         return found
 
     def _head_signatures(self) -> dict[str, Signature]:
         dtype = self.manifest.latent_dtype
-        state = tensors(cw=(SLOTS, SIZE * SIZE * 3), past=(SLOTS,), scale=(), moment=())
-        rates = tensors(lr=(), trunk_lr=(), momentum=(), weight_decay=(), moment_rate=())
+        state = tensors(cw=(SLOTS, SIZE * SIZE * 3), past=(SLOTS,), scale=(1,), moment=(1,))
+        rates = tensors(lr=(1,), trunk_lr=(1,), momentum=(1,), weight_decay=(1,), moment_rate=(1,))
         batch = {**tensors(dtype, latents=(BATCH, *SHAPE)), **tensors(targets=(BATCH, SLOTS))}
         return {
             "infer": Signature(
                 tensors(dtype, latents=(-1, *SHAPE)), tensors(probabilities=(-1, SLOTS))
             ),
-            "begin": Signature(tensors(counts=(SLOTS,), head_start=()), tensors(classes=())),
+            "begin": Signature(tensors(counts=(SLOTS,), head_start=(1,)), tensors(classes=())),
             "train": Signature({**batch, **rates}, tensors(loss=(), accuracy=())),
             "consolidate": Signature(tensors(counts=(SLOTS,)), tensors(average=())),
             "save": Signature({}, state),

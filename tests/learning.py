@@ -13,7 +13,7 @@ def latents_of(kind: int, count: int = 45, *, seed: int = 0) -> np.ndarray:
     """(count, 256) float32: a cloud of its own for each kind of object."""
     centre = np.random.default_rng(1000 + kind).exponential(1, 256)
     noise = np.random.default_rng((seed, kind)).normal(0, 0.3, (count, 256))
-    return np.maximum(centre + noise, 0).astype(np.float32)
+    return np.clip(centre + noise, 0, 6).astype(np.float32)
 
 
 def frames_of(kind: int, count: int = 12) -> np.ndarray:

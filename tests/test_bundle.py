@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +16,8 @@ from lrtflite.bundle import Bundle, demo_bundle, digest
 from lrtflite.errors import BundleError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
 from lrtflite.manifest import Manifest
-from lrtflite.runtime import Model, installed_runtimes
-from lrtflite.verify import verify_bundle
+from lrtflite.runtime import Model, Tensor, installed_runtimes
+from lrtflite.verify import check_signatures, verify_bundle
 
 LOSSES = "losses of 4 steps in 2 sessions"
 AFTER = {LOSSES, "probabilities after training", "state after training"}
@@ -76,9 +77,9 @@ def test_other_manifests(copy: Path, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="lrtflite convert --replay-layer pool6"):
         Bundle.open(tmp_path / "nowhere")
     edit_manifest(copy, format=1)
-    with pytest.raises(BundleError, match="Expected a bundle of format 4, got format 1"):
+    with pytest.raises(BundleError, match="Expected a bundle of format 5, got format 1"):
         Bundle.open(copy)
-    edit_manifest(copy, format=4, surprise=1)
+    edit_manifest(copy, format=5, surprise=1)
     with pytest.raises(BundleError, match="surprise"):
         Bundle.open(copy)
     (copy / "manifest.json").write_text("{")
@@ -98,6 +99,9 @@ def test_a_field_of_the_wrong_kind(copy: Path) -> None:
         ("new_per_batch", 500),
         ("labels", [["a"]]),
         ("labels", []),
+        ("latent_range", [6, 0]),
+        ("latent_range", [0]),
+        ("latent_range", [0, "much"]),
     ):
         whole = (copy / "manifest.json").read_text()
         edit_manifest(copy, **{field: value})
@@ -149,6 +153,23 @@ def test_a_learner_refuses_a_manifest_that_does_not_fit(
     edit_manifest(copy, **{field: value})
     with pytest.raises(BundleError, match="does not fit its models"):
         Learner.open(copy)
+
+
+def test_no_input_is_a_scalar(demo: Path) -> None:
+    """ai-edge-litert on 64-bit ARM crashes when an input is resized to an empty shape."""
+    for name in ("features.tflite", "head.tflite"):
+        for signature in Model(demo / name).signatures.values():
+            assert () not in [tensor.shape for tensor in signature.inputs.values()]
+
+
+def test_scalar_inputs_fail_the_verification(demo: Path) -> None:
+    manifest = Bundle.open(demo).manifest
+    features, head = (Model(demo / name) for name in ("features.tflite", "head.tflite"))
+    train = head.signatures["train"]
+    scalar = Tensor((), np.dtype(np.float32))
+    head.signatures["train"] = replace(train, inputs={**train.inputs, "lr": scalar})
+    (failed,) = (c for c in check_signatures(manifest, features, head) if not c.passed)
+    assert failed.seen == "train.lr is a scalar, not (1,)"
 
 
 def test_swapped_models_fail_the_verification(copy: Path) -> None:

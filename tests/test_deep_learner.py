@@ -55,7 +55,7 @@ def fake(model: Any) -> FakeModel:
 
 
 def mean_of(model: Any) -> float:
-    return float(fake(model).state["mean"])
+    return float(fake(model).state["mean"].item())
 
 
 def test_one_class_and_nothing_to_replay_moves_the_last_layer_alone(open_deep: Open) -> None:

@@ -96,12 +96,16 @@ def test_bad_input_leaves_the_learner_as_it_was(open_learner: Callable[..., Lear
     before = fingerprint(learner)
     good, nan = latents_of(0), latents_of(0)
     nan[3, 5] = np.nan
+    huge, negative = latents_of(0), latents_of(0)
+    huge[4, 7], negative[2, 0] = 1e6, -3
     frames = frames_of(0)
     wrong: list[tuple[str, Callable[[], object]]] = [
         (r"\(n, 256\) of float32", lambda: learner.learn_latents(good[:, :100], "a")),
         (r"\(n, 256\) of float32", lambda: learner.learn_latents(good.astype(np.float64), "a")),
         ("NaN", lambda: learner.learn_latents(nan, "a")),
         ("NaN", lambda: learner.predict_latents(nan)),
+        ("from 0 to 6.*got 1e[+]06 in latent 4", lambda: learner.learn_latents(huge, "a")),
+        ("from 0 to 6.*got -3 in latent 2", lambda: learner.probabilities(negative)),
         ("at least 1", lambda: learner.learn_latents(good[:0], "a")),
         ("empty session", lambda: learner.learn(iter(()), "a")),
         (r"0\.\.49, got 50", lambda: learner.learn_latents(good, 50)),

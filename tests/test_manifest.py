@@ -34,8 +34,11 @@ def test_a_signature_gets_exactly_the_rates_that_it_lists() -> None:
     assert TRAINING.inputs(deeper) == all_five
     assert TRAINING.inputs({"counts": 0, "head_start": 0}) == {"head_start": 1.0}
     for value in all_five.values():
-        assert np.asarray(value).shape == ()
-    assert all(value.dtype == np.float32 for value in TRAINING.inputs(deeper).values())
+        assert np.size(value) == 1
+    assert all(
+        value.dtype == np.float32 and value.shape == (1,)
+        for value in TRAINING.inputs(deeper).values()
+    )
 
 
 def test_options_that_are_given_win() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrtflite.verify import same_changes, sample
+from lrtflite.verify import compare, same_changes, sample
 
 BEFORE = {"a": np.ones(3, np.float32), "b": np.ones(3, np.float32)}
 GOLDEN = {"change/a": np.full(3, 0.5, np.float32), "change/b": np.full(3, -0.5, np.float32)}
@@ -45,6 +45,14 @@ def test_a_tensor_that_must_stay_may_not_move() -> None:
     moved = {**after(), "a": BEFORE["a"] + np.float32(1e-4)}
     assert not same_changes("state", golden, "change", BEFORE, moved).passed
     assert same_changes("state", golden, "change", BEFORE, {**moved, "a": BEFORE["a"]}).passed
+
+
+def test_a_difference_of_bytes_does_not_wrap_around() -> None:
+    """The latents of `images` are frames: 1 - 3 is -2, not 254."""
+    found, expected = np.full(3, 1, np.uint8), np.full(3, 3, np.uint8)
+    check = compare("latents", found, expected)
+    assert not check.passed
+    assert check.seen == "largest difference 2.0e+00"
 
 
 @pytest.mark.parametrize("size", [1, 2, 999, 1000, 1001, 1024, 4096, 50 * 1024])

@@ -25,7 +25,13 @@ from lrtflite_converters.features import AdaptingFeatures, Features, convert_fea
 from lrtflite_converters.golden import check_parts, golden_vectors
 from lrtflite_converters.head import Head, convert_head
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.split import below, find_layer, units_above, units_below
+from lrtflite_converters.split import (
+    below,
+    find_layer,
+    latent_range,
+    units_above,
+    units_below,
+)
 from lrtflite_converters.tflite import op_names
 from lrtflite_converters.trunk import Trunk
 
@@ -65,6 +71,7 @@ def export_bundle(
             input_size=int(model.input_shape[1]),
             latent_shape=head.trunk.latent_shape,
             latent_dtype=head.trunk.latent_dtype.name,
+            latent_range=latent_range(model, options.replay_layer),
             labels=labels,
             batch_size=batch_size,
             new_per_batch=new_per_batch,

@@ -10,7 +10,7 @@ import tf_keras as keras
 
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite_converters.differentiable import global_average_pool
-from lrtflite_converters.signature import signature
+from lrtflite_converters.signature import SCALAR, signature
 from lrtflite_converters.tflite import to_tflite
 from lrtflite_converters.unit import Unit
 
@@ -63,9 +63,7 @@ class AdaptingFeatures(Features):
         super().__init__(below)
         self.group = group
         size = below.input_shape[1]
-        self.adapt = signature(
-            self._adapt, frames=((group, size, size, 3), tf.uint8), rate=((), tf.float32)
-        )
+        self.adapt = signature(self._adapt, frames=((group, size, size, 3), tf.uint8), rate=SCALAR)
         self.save = signature(self._save)
         self.restore = signature(
             self._restore,

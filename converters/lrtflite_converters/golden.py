@@ -32,7 +32,7 @@ SESSIONS = (FRAMES // 2, FRAMES)
 STEPS = 2
 # Great enough that the change of a weight stands out from the rounding of the weight itself.
 TRAINING = Training(lr=0.01, trunk_lr=0.001, moment_rate=0.01, head_start=0.5)
-ADAPT_RATE = np.array(0.1, np.float32)
+ADAPT_RATE = np.array([0.1], np.float32)
 # An untrained network fades from layer to layer; nothing could be learned from its latents.
 FAINTEST = 1e-6
 # Of rounding through 27 layers.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lrtflite.manifest import TRUNK_RATES
 from lrtflite_converters.differentiable import matmul, softmax_cross_entropy
-from lrtflite_converters.signature import signature
+from lrtflite_converters.signature import SCALAR, signature
 from lrtflite_converters.tflite import to_tflite
 from lrtflite_converters.trunk import Trunk
 from lrtflite_converters.unit import Rates
@@ -53,14 +53,12 @@ class Head(tf.Module):
         of_the_trunk = TRUNK_RATES if self.trunk.units else ()
         self.rates = ("lr", "momentum", "weight_decay", *of_the_trunk)
         self.infer = signature(self._infer, latents=((None, *shape), dtype))
-        self.begin = signature(
-            self._begin, counts=((slots,), tf.float32), head_start=((), tf.float32)
-        )
+        self.begin = signature(self._begin, counts=((slots,), tf.float32), head_start=SCALAR)
         self.train = signature(
             self._train,
             latents=((batch_size, *shape), dtype),
             targets=((batch_size, slots), tf.float32),
-            **dict.fromkeys(self.rates, ((), tf.float32)),
+            **dict.fromkeys(self.rates, SCALAR),
         )
         self.consolidate = signature(self._consolidate, counts=((slots,), tf.float32))
         self.save = signature(self._save)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
@@ -22,6 +23,9 @@ UNIT_LAYERS = (
     BatchRenorm,
     keras.layers.ReLU,
 )
+# Standard deviations beyond which no value of a plain ReLU layer is believed. The most seen was 39:
+# ImageNet weights with ReLU in place of ReLU6, on photographs, noise and checkerboards.
+MOST_DEVIATIONS = 64
 
 
 def below(model: keras.Model, replay_layer: str) -> keras.Model:
@@ -43,6 +47,23 @@ def units_above(model: keras.Model, replay_layer: str, *, train_depthwise: bool)
     if not isinstance(pool, keras.layers.GlobalAveragePooling2D):
         raise ModelError(f"Expected global average pooling at pool6, got {_describe(pool)}")
     return _units(layers, train_depthwise=train_depthwise)
+
+
+def latent_range(model: keras.Model, replay_layer: str) -> tuple[float, float]:
+    """The least and the greatest value that a latent can hold: 0 to 6 after ReLU6.
+
+    A plain ReLU has no upper limit, so the normalised values of its Batch Renorm are limited to
+    MOST_DEVIATIONS.
+    """
+    if replay_layer == "images":
+        return 0.0, 255.0
+    layers = _chain(model, "images", replay_layer)
+    activation = layers[-2] if replay_layer == "pool6" else layers[-1]
+    norm = layers[layers.index(activation) - 1]
+    if activation.max_value is not None:
+        return 0.0, float(activation.max_value)
+    gamma, beta = norm.gamma.numpy(), norm.beta.numpy()
+    return 0.0, float(np.max(beta + MOST_DEVIATIONS * np.abs(gamma)))
 
 
 def find_layer(model: keras.Model, name: str) -> Any:

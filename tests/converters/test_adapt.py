@@ -29,7 +29,7 @@ frames = np.load(inputs)
 features = Model(Path(path), runtime=runtime)
 found = {"before": features.run("extract", frames=frames)["latents"]}
 start = features.run("save")
-features.run("adapt", frames=frames, rate=np.float32(0.25))
+features.run("adapt", frames=frames, rate=np.array([0.25], np.float32))
 moments = features.run("save")
 found["after"] = features.run("extract", frames=frames)["latents"]
 fresh = Model(Path(path), runtime=runtime)

@@ -16,8 +16,14 @@ from cwr_reference import cwr_session
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite_converters.head import Head, convert_head
 
-START = np.float32(0.5)
-RATES = {"lr": np.float32(0.1), "momentum": np.float32(0.9), "weight_decay": np.float32(0.01)}
+
+def scalar(value: float) -> np.ndarray:
+    """A number as a client feeds it: (1,) float32."""
+    return np.array([value], np.float32)
+
+
+START = scalar(0.5)
+RATES = {"lr": scalar(0.1), "momentum": scalar(0.9), "weight_decay": scalar(0.01)}
 
 
 def head(cw: Any, past: Any, *, batch_size: int = 4) -> Head:
@@ -34,10 +40,10 @@ def saved(of: Head) -> tuple[np.ndarray, np.ndarray]:
 def test_consolidate_by_hand() -> None:
     # Class 0: past 4, cur 1, so wpast = 2. Class 1: new, wpast = 0. Class 2: absent.
     module = head([[2, 4], [0, 0], [7, 8]], [4, 0, 9])
-    module.begin(np.array([1, 3, 0], np.float32), np.float32(0))
+    module.begin(counts=np.array([1, 3, 0], np.float32), head_start=scalar(0))
     np.testing.assert_array_equal(module.tw.numpy(), [[2, 4], [0, 0], [0, 0]])
     module.tw.assign([[5, 7], [1, 3], [100, 100]])
-    assert float(module.consolidate(np.array([1, 3, 0], np.float32))["average"]) == 4.0
+    assert float(module.consolidate(counts=np.array([1, 3, 0], np.float32))["average"]) == 4.0
     cw, past = saved(module)
     # (2*2 + 5-4)/3, (4*2 + 7-4)/3; (1-4, 3-4); class 2 untouched.
     np.testing.assert_allclose(cw, [[5 / 3, 11 / 3], [-3, -1], [7, 8]], rtol=1e-6)
@@ -50,24 +56,24 @@ def test_a_new_class_starts_from_the_mean_of_the_known_ones() -> None:
     module = head(cw, [4, 1, 9, 0, 0])
     counts = np.array([1, 2, 0, 3, 0], np.float32)
     for start, expected in ((1, [3, 6]), (0.5, [1.5, 3]), (0, [0, 0])):
-        module.begin(counts, np.float32(start))
+        module.begin(counts=counts, head_start=scalar(start))
         np.testing.assert_allclose(module.tw.numpy(), [[2, 4], [4, 8], [0, 0], expected, [0, 0]])
         np.testing.assert_array_equal(saved(module)[0], cw)
     # Among new ones alone there is no mean.
-    module.begin(np.array([0, 0, 0, 3, 1], np.float32), np.float32(1))
+    module.begin(counts=np.array([0, 0, 0, 3, 1], np.float32), head_start=scalar(1))
     np.testing.assert_array_equal(module.tw.numpy(), np.zeros((5, 2)))
 
 
 def test_infer_by_hand() -> None:
     module = head([[0, np.log(3)], [0, 0], [9, 9]], [1, 1, 0])
-    probabilities = module.infer(np.array([[5, 1]], np.float32))["probabilities"].numpy()
+    probabilities = module.infer(latents=np.array([[5, 1]], np.float32))["probabilities"].numpy()
     # Scores ln 3 and 0 among the two learned classes: 3/4 and 1/4; the third never learned.
     np.testing.assert_allclose(probabilities, [[0.75, 0.25, 0]], rtol=1e-5)
     # Learned classes with scores far below a free slot's 0 still share all the probability.
     module = head([[-200, 0], [-201, 0], [0, 0]], [1, 1, 0])
-    probabilities = module.infer(np.array([[1, 0]], np.float32))["probabilities"].numpy()
+    probabilities = module.infer(latents=np.array([[1, 0]], np.float32))["probabilities"].numpy()
     np.testing.assert_allclose(probabilities, [[np.e / (1 + np.e), 1 / (1 + np.e), 0]], rtol=1e-5)
-    nothing = head(np.zeros((3, 2)), np.zeros(3)).infer(np.ones((1, 2), np.float32))
+    nothing = head(np.zeros((3, 2)), np.zeros(3)).infer(latents=np.ones((1, 2), np.float32))
     np.testing.assert_array_equal(nothing["probabilities"].numpy(), [[0, 0, 0]])
 
 
@@ -78,8 +84,8 @@ def test_a_training_step_is_the_gradient_of_the_cross_entropy() -> None:
     x = rng.normal(size=(4, 6)).astype(np.float32)
     # Soft targets, as distillation needs them.
     targets = rng.dirichlet(np.ones(5), 4).astype(np.float32)
-    module.begin(np.ones(5, np.float32), START)
-    outcome = module.train(x, targets, **{**RATES, "weight_decay": np.float32(0)})
+    module.begin(counts=np.ones(5, np.float32), head_start=START)
+    outcome = module.train(latents=x, targets=targets, **{**RATES, "weight_decay": scalar(0)})
     weights = tf.Variable(cw)
     with tf.GradientTape() as tape:
         logits = tf.matmul(x, weights, transpose_b=True)
@@ -112,13 +118,13 @@ def sessions() -> list[tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]]:
 def test_two_sessions_against_numpy() -> None:
     module = head(np.zeros((5, 6)), np.zeros(5))
     cw, past = np.zeros((5, 6)), np.zeros(5)
-    rates = {name: float(rate) for name, rate in RATES.items()}
+    rates = {name: rate.item() for name, rate in RATES.items()}
     for counts, batches in sessions():
-        module.begin(counts, START)
-        losses = [float(module.train(x, t, **RATES)["loss"]) for x, t in batches]
-        module.consolidate(counts)
+        module.begin(counts=counts, head_start=START)
+        losses = [float(module.train(latents=x, targets=t, **RATES)["loss"]) for x, t in batches]
+        module.consolidate(counts=counts)
         cw, past, expected = cwr_session(
-            cw, past, counts, batches, head_start=float(START), **rates
+            cw, past, counts, batches, head_start=START.item(), **rates
         )
         np.testing.assert_allclose(losses, expected, rtol=1e-5)
         np.testing.assert_allclose(saved(module)[0], cw, rtol=1e-4, atol=1e-6)
@@ -169,11 +175,11 @@ def test_tflite_does_what_tensorflow_does(runtime: str, tmp_path: Path) -> None:
     losses = []
     for s, (counts, batches) in enumerate(sessions()):
         inputs[f"counts{s}"] = counts
-        module.begin(counts, START)
+        module.begin(counts=counts, head_start=START)
         for k, (x, t) in enumerate(batches):
             inputs[f"x{s}{k}"], inputs[f"t{s}{k}"] = x, t
-            losses.append(float(module.train(x, t, **RATES)["loss"]))
-        module.consolidate(counts)
+            losses.append(float(module.train(latents=x, targets=t, **RATES)["loss"]))
+        module.consolidate(counts=counts)
     np.savez(tmp_path / "inputs.npz", **inputs)
     done = subprocess.run(
         [sys.executable, "-c", DEVICE, str(path), runtime, str(tmp_path / "inputs.npz")],
@@ -186,6 +192,6 @@ def test_tflite_does_what_tensorflow_does(runtime: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(found["losses"], losses, rtol=1e-5)
     np.testing.assert_allclose(found["cw"], saved(module)[0], rtol=1e-4, atol=1e-6)
     np.testing.assert_array_equal(found["past"], saved(module)[1])
-    expected = module.infer(probe)["probabilities"].numpy()
+    expected = module.infer(latents=probe)["probabilities"].numpy()
     np.testing.assert_allclose(found["probabilities"], expected, rtol=1e-4, atol=1e-6)
     assert found["same"]

@@ -13,7 +13,7 @@ from lrtflite.errors import InputError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.split import below, units_above, units_below
+from lrtflite_converters.split import below, latent_range, units_above, units_below
 
 layers = keras.layers
 
@@ -31,6 +31,20 @@ def test_every_layer_splits_the_network_in_two() -> None:
         if above:
             assert above[0].image == below(model, replay_layer).output_shape[1:]
             assert above[-1].output == model.get_layer("conv6/sep").output_shape[1:]
+
+
+def test_what_a_layer_can_give() -> None:
+    clipped = small_network(seed=0, input_size=32)
+    assert latent_range(clipped, "images") == (0, 255)
+    for layer in ("conv1", "conv5_4/dw", "conv6/sep", "pool6"):
+        assert latent_range(clipped, layer) == (0, 6)
+    plain = small_network(seed=0, input_size=32, activation="relu")
+    for layer, unit in (("conv5_4/dw", "conv5_4/dw"), ("pool6", "conv6/sep")):
+        norm = plain.get_layer(f"{unit}/brn")
+        norm.gamma.assign([-2.0, 0.5] + [0.25] * (norm.gamma.shape[0] - 2))
+        norm.beta.assign([1.0, 50.0] + [0.0] * (norm.beta.shape[0] - 2))
+        # 64 standard deviations: 1 + 64 * 2 in the first channel, 50 + 64 / 2 in the second.
+        assert latent_range(plain, layer) == (0, 129)
 
 
 def network(upper: Callable[[Any], Any]) -> keras.Model:

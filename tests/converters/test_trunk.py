@@ -66,7 +66,7 @@ def batches(
 
 
 def rates() -> dict[str, np.ndarray]:
-    return {name: np.array(rate, np.float32) for name, rate in RATES.items()}
+    return {name: np.array([rate], np.float32) for name, rate in RATES.items()}
 
 
 def assert_same_changes(
@@ -114,7 +114,7 @@ def test_a_step_is_autodiffs(
     ((latents, targets),) = batches(model, replay_layer, batch_size=BATCH, steps=1)
     reference = KerasReference(model, replay_layer, head.cw.numpy())
     before = {"tw": head.cw.numpy(), **reference.state()}
-    head.begin(counts=np.ones(SLOTS, np.float32), head_start=np.float32(0))
+    head.begin(counts=np.ones(SLOTS, np.float32), head_start=np.zeros(1, np.float32))
     given = {name: rate for name, rate in rates().items() if name in head.rates}
     loss = head.train(latents=latents, targets=targets, **given)["loss"]
     frozen = () if train_depthwise else DEPTHWISE_KERNELS
@@ -131,7 +131,7 @@ def test_frozen_depthwise_kernels_stay_and_all_else_moves() -> None:
     head = make_head(model, "conv5_6/dw", batch_size=6, train_depthwise=False)
     before = {name: variable.numpy() for name, variable in head.trunk.state.items()}
     ((latents, targets),) = batches(model, "conv5_6/dw", batch_size=6, steps=1)
-    head.begin(counts=np.ones(SLOTS, np.float32), head_start=np.float32(0))
+    head.begin(counts=np.ones(SLOTS, np.float32), head_start=np.zeros(1, np.float32))
     head.train(latents=latents, targets=targets, **rates())
     moved = {
         name
@@ -183,7 +183,7 @@ def train(model, steps):
 
 head = Model(Path(path), runtime=runtime)
 start = head.run("save")
-head.run("begin", counts=counts, head_start=np.float32(0))
+head.run("begin", counts=counts, head_start=np.zeros(1, np.float32))
 losses = train(head, range(steps // 2))
 midway = head.run("save")
 probabilities = head.run("infer", latents=data["latents"][0])["probabilities"]
@@ -196,15 +196,15 @@ same = [np.array_equal(fresh.run("infer", latents=data["latents"][0])["probabili
                        probabilities)]
 same += [np.array_equal(value, midway[name]) for name, value in fresh.run("save").items()]
 # A session given up midway leaves nothing behind: the same session again is the same.
-fresh.run("begin", counts=counts, head_start=np.float32(0))
+fresh.run("begin", counts=counts, head_start=np.zeros(1, np.float32))
 train(fresh, range(3))
 fresh.run("restore", **start)
-fresh.run("begin", counts=counts, head_start=np.float32(0))
+fresh.run("begin", counts=counts, head_start=np.zeros(1, np.float32))
 again = train(fresh, range(steps))
 same += [np.array_equal(again, losses)]
 same += [np.array_equal(value, end[name]) for name, value in fresh.run("save").items()]
 # A training that diverges tells so by its loss.
-rates["lr"] = rates["trunk_lr"] = np.float32(1e30)
+rates["lr"] = rates["trunk_lr"] = np.array([1e30], np.float32)
 diverged = train(fresh, range(4))[-1]
 final = {f"end/{name}": value for name, value in end.items()}
 np.savez(outputs, losses=losses, same=same, diverged=diverged, **final)
@@ -244,7 +244,7 @@ def test_ten_steps_in_tflite_are_ten_of_autodiff(
         latents=np.stack([latents for latents, _ in steps]),
         targets=np.stack([targets for _, targets in steps]),
         counts=np.ones(SLOTS, np.float32),
-        **{name: np.float32(rate) for name, rate in GENTLE.items()},
+        **{name: np.array([rate], np.float32) for name, rate in GENTLE.items()},
     )
     reference = KerasReference(model, replay_layer, head.cw.numpy())
     before = reference.state()
