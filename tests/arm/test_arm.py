@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 from agreement import compare
+from arm_frames import draw_frames
 from emulated import ROOT, arm_session, missing, native_session
 
+from lrtflite import Bundle
 from lrtflite.runtime import RUNTIMES, installed_runtimes
 
 Runs = dict[tuple[str, str], "Future[dict[str, Any]]"]
@@ -29,12 +31,16 @@ def runs(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]
     """Sessions of each runtime on each machine, two at a time."""
     if what := missing():
         lacks(what)
-    bundle = os.environ.get("LRTFLITE_ARM_BUNDLE")
-    path = ROOT / bundle if bundle else demo
+    # `make test-arm BUNDLE=...`
+    bundle = ROOT / (os.environ.get("LRTFLITE_ARM_BUNDLE") or demo)
     states = tmp_path_factory.mktemp("states")
+    frames = states / "frames.npz"
+    draw_frames(frames, size=Bundle.open(bundle).manifest.input_size)
     with ThreadPoolExecutor(max_workers=2) as pool:
         yield {
-            (machine, runtime): pool.submit(session, path, runtime, states / f"{machine}-{runtime}")
+            (machine, runtime): pool.submit(
+                session, bundle, runtime, frames, states / f"{machine}-{runtime}"
+            )
             for machine, session in (("arm", arm_session), ("here", native_session))
             for runtime in RUNTIMES
         }

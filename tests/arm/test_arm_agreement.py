@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from agreement import TOLERANCE, compare
+from arm_frames import CLASSES, TEST_FRAMES, draw_frames
 from emulated import native_session
 
 from lrtflite import Bundle
@@ -64,10 +65,15 @@ def test_one_changed_value_is_a_fault(found: dict[str, Any], fault: str) -> None
 def test_a_learning_rate_wrong_by_one_percent_is_seen(
     demo: Path, runtime: str, tmp_path: Path
 ) -> None:
-    lr = Bundle.open(demo).manifest.training.lr
-    expected = native_session(demo, runtime, tmp_path / "right")
-    again = native_session(demo, runtime, tmp_path / "again")
-    wrong = native_session(demo, runtime, tmp_path / "wrong", "--lr", str(1.01 * lr))
+    manifest = Bundle.open(demo).manifest
+    frames = tmp_path / "frames.npz"
+    draw_frames(frames, size=manifest.input_size)
+    expected = native_session(demo, runtime, frames, tmp_path / "right")
+    again = native_session(demo, runtime, frames, tmp_path / "again")
+    lr = str(1.01 * manifest.training.lr)
+    wrong = native_session(demo, runtime, frames, tmp_path / "wrong", "--lr", lr)
+    learned = [label for label in CLASSES for _ in range(TEST_FRAMES)]
+    assert expected["answers"][-1]["labels"] == learned
     assert compare(again, expected).loss == 0
     found = compare(wrong, expected)
     assert found.loss > 10 * TOLERANCE
