@@ -15,6 +15,7 @@ lint: .venv/dev
 
 types: .venv/dev
 	$(BIN)/mypy
+	$(BIN)/mypy --config-file tests/mypy.ini
 
 # Two processes: TensorFlow and a TFLite runtime in one process can crash.
 unit: .venv/dev

@@ -74,7 +74,7 @@ def main() -> None:
 
 def rates(text: str) -> Callable[[Training], Training]:
     lr, trunk_lr, epochs, *rest = text.split(",")
-    (moment_rate,) = rest or [None]
+    (moment_rate,) = rest or (None,)
     return lambda usual: replace(
         usual,
         lr=float(lr),

@@ -88,16 +88,30 @@ def newest_state(folder: str | Path) -> State:
     """Read the newest generation of a state folder, without taking its lock."""
     generations = _generations(Path(folder))
     if not generations:
-        raise StateError(f"Expected a state folder, got {folder} with no state-*.npz in it")
+        raise _no_state(folder)
     return read_state(generations[-1])
 
 
 class Checkpoint:
-    """A state folder, held by one learner at a time."""
+    """A state folder, held by one learner at a time; `read_only` holds nothing and writes nothing.
 
-    def __init__(self, folder: str | Path) -> None:
+    A read-only folder may belong to a learner that goes on: its newest generation can be gone by
+    the time it is read, and a later one be there.
+    """
+
+    def __init__(self, folder: str | Path, *, read_only: bool = False) -> None:
         self.folder = Path(folder)
-        with _disk_errors(f"Cannot use {self.folder} as a state folder"):
+        self._read_only = read_only
+        self._lock: IO[str] | None = None
+        if read_only:
+            if not _generations(self.folder):
+                raise _no_state(self.folder)
+        else:
+            self._take()
+
+    def _take(self) -> None:
+        advice = "to predict only, open it with read_only=True"
+        with _disk_errors(f"Cannot use {self.folder} as a state folder ({advice})"):
             self.folder.mkdir(parents=True, exist_ok=True)
             names = [path.name for path in self.folder.iterdir()]
             if names and not any(map(_OWN.fullmatch, names)):
@@ -105,14 +119,15 @@ class Checkpoint:
                     f"Expected a state folder, or a new or empty one, got {self.folder} with "
                     f"{min(names)} in it; give another path"
                 )
-            self._lock = (self.folder / "lock").open("a")
+            lock = (self.folder / "lock").open("a")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            self._lock.close()
+            lock.close()
             raise StateError(
                 f"{self.folder} is in use by another learner; close that one, or use another path"
             ) from error
+        self._lock = lock
         for leftover in self.folder.glob("*.tmp"):
             with contextlib.suppress(OSError):
                 leftover.unlink()
@@ -130,7 +145,8 @@ class Checkpoint:
                 if path == generations[0]:
                     raise
                 _log.warning("%s; using the generation before it", error)
-                path.replace(path.with_suffix(".damaged"))
+                if not self._read_only:
+                    path.replace(path.with_suffix(".damaged"))
         return None
 
     def commit(self, state: State) -> None:
@@ -167,7 +183,8 @@ class Checkpoint:
             self._flush()
 
     def close(self) -> None:
-        self._lock.close()
+        if self._lock is not None:
+            self._lock.close()
 
     def _flush(self) -> None:
         folder = os.open(self.folder, os.O_RDONLY)
@@ -175,6 +192,12 @@ class Checkpoint:
             os.fsync(folder)
         finally:
             os.close(folder)
+
+
+def _no_state(folder: str | Path) -> StateError:
+    return StateError(
+        f"Expected a state folder, got {folder} with no state-*.npz in it; check the path"
+    )
 
 
 def _generations(folder: Path) -> list[Path]:

@@ -23,10 +23,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from os import PathLike
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError
 
 
@@ -36,8 +38,8 @@ def fit_frame(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     The module's docstring has the exact rule. Area average when shrinking, linear interpolation
     with half-pixel centres when enlarging.
     """
-    if size < 1:
-        raise InputError(f"Expected a frame size of at least 1, got {size}")
+    size = whole_number("size", size, least=1)
+    check_no_path(image)
     image = np.asarray(image)
     if image.ndim != 3 or image.shape[2] != 3 or 0 in image.shape or image.dtype != np.uint8:
         raise InputError(
@@ -63,11 +65,21 @@ def fit_frame(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(fitted.reshape(size, 3, size).transpose(0, 2, 1))
 
 
+def check_no_path(frames: object) -> None:
+    """Raise InputError for the path of a picture in place of its pixels."""
+    if isinstance(frames, (str, bytes, PathLike)):
+        raise InputError(
+            f"Expected frames as arrays (H, W, 3) uint8 RGB, got the path or text {frames!r}; read "
+            "the picture first, then use lrtflite.fit_frame"
+        )
+
+
 def check_frames(frames: ArrayLike | Sequence[NDArray[np.uint8]], size: int) -> NDArray[np.uint8]:
     """One frame (size, size, 3) or a stack of them -> (n, size, size, 3) uint8; else InputError.
 
     Not copied where it need not be.
     """
+    check_no_path(frames)
     try:
         stack = np.asarray(frames)
     except ValueError:
@@ -122,6 +134,7 @@ def _axis_weights(
 
 def check_frame(frame: ArrayLike, size: int) -> NDArray[np.uint8]:
     """One frame (size, size, 3) uint8; a stack of several is refused."""
+    check_no_path(frame)
     shape = np.shape(frame)
     if len(shape) != 3:
         raise InputError(f"Expected one frame (H, W, 3) at a time, got {shape}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +15,22 @@ from lrtflite.minibatch import Composition, Latents, minibatches
 from lrtflite.runtime import Model
 from lrtflite.session import Session
 
+Rates = dict[str, NDArray[np.float32]]
+
 
 @dataclass(frozen=True)
 class Outcome:
     """Steps taken, and mean loss and accuracy over the mini-batches of the last epoch.
 
-    `training` is what the session really trained with, see `trunk_at_rest`.
+    `training` is what the session really trained with, see `trunk_at_rest`; `rates` are those of
+    it that `train` took.
     """
 
     steps: int
     loss: float
     accuracy: float
     training: Training
+    rates: Rates
 
 
 def trunk_at_rest(training: Training, counts: NDArray[np.float32]) -> Training:
@@ -93,15 +98,21 @@ def train_head(
         raise _diverged(f"loss {loss}", rates)
     with session.clock("consolidate"):
         head.run("consolidate", counts=counts)
-    # The last step's weights have had no loss yet.
-    for name, values in head.run("save").items():
-        if not np.isfinite(values).all():
-            raise _diverged(f"NaN or infinity in {name}", rates)
     accuracy = float(np.mean([outcome["accuracy"] for outcome in last_epoch]))
-    return Outcome(steps, loss, accuracy, training)
+    return Outcome(steps, loss, accuracy, training, rates)
 
 
-def _diverged(seen: str, rates: dict[str, NDArray[np.float32]]) -> InputError:
+def check_finite(models: dict[str, NDArray[Any]], outcome: Outcome) -> None:
+    """Raise InputError if a session ended in NaN or infinity.
+
+    No loss was computed with the final weights, so they are checked themselves.
+    """
+    for name, values in models.items():
+        if not np.isfinite(values).all():
+            raise _diverged(f"NaN or infinity in {name}", outcome.rates)
+
+
+def _diverged(seen: str, rates: Rates) -> InputError:
     at = " and ".join(
         f"{name} {rates[name].item():g}" for name in ("lr", "trunk_lr") if name in rates
     )

@@ -1,19 +1,22 @@
-"""What a learner knows, as one thing: a change of it is committed whole, or it never was."""
+"""What a learner knows, as one thing: a change of it is committed whole, or leaves no trace."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint, State
-from lrtflite.errors import BundleError, InputError, LrtfliteError, StateError
+from lrtflite.errors import BundleError, LrtfliteError, StateError
 from lrtflite.memory import ReplayMemory
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.runtime import Model
@@ -22,6 +25,23 @@ from lrtflite.verify import check_signatures
 
 # Read from a state into the memory itself: at some replay layers it is hundreds of megabytes.
 MEMORY_LATENTS = "memory/latents"
+# Counts of patterns by class slot: what was never taught has 0.
+TAUGHT = "head/past"
+# Attempts to read a state whose learner commits meanwhile, and so removes older generations.
+READS = 5
+
+
+@dataclass(frozen=True)
+class Commit:
+    """A change that is made: all that `serving` and the labels have yet to take over."""
+
+    models: dict[str, NDArray[Any]]
+    slots: Slots
+    sessions: int
+
+
+class Change:
+    """The one who changes a learner; alive as long as the change goes on."""
 
 
 class Knowledge:
@@ -43,6 +63,7 @@ class Knowledge:
         replay_size: int,
         policy: str,
         seed: int,
+        read_only: bool = False,
     ) -> None:
         self.bundle = bundle
         self.memory = ReplayMemory(
@@ -53,9 +74,7 @@ class Knowledge:
         )
         self.slots = Slots(bundle.manifest.labels)
         self.sessions = 0
-        if seed < 0:
-            raise InputError(f"Expected a seed of at least 0, got {seed}")
-        self.rng = np.random.Generator(np.random.PCG64(seed))
+        self.rng = np.random.Generator(np.random.PCG64(whole_number("seed", seed)))
         self.features = Model(bundle.features, runtime=runtime, threads=threads)
         self.serving = Model(bundle.head, runtime=runtime, threads=threads)
         for check in check_signatures(bundle.manifest, self.features, self.serving):
@@ -68,12 +87,19 @@ class Knowledge:
         self.adapting = self.features
         if bundle.manifest.adapt_moments:
             self.adapting = Model(bundle.features, runtime=runtime, threads=threads)
-        # Held by whoever needs the weights and the labels of one state.
-        self.answering = threading.Lock()
+        # Held by whoever needs the moments, the weights and the labels of one state.
+        self.answering = threading.RLock()
+        self._taught = save_models(self.serving, self.features)[TAUGHT] > 0
         self._checkpoint = checkpoint
-        self._busy = threading.Lock()
+        self._read_only = read_only
+        self._guard = threading.Lock()
+        # An interrupt can land anywhere, so a change that is gone counts as ended.
+        self._change: weakref.ref[Change] | None = None
         self._closed = False
-        self._commits = 0
+        # The generator before a change that has yet to be taken back, should it not be committed.
+        self._rng_before: Mapping[str, Any] | None = None
+        # A change that is on disk and not yet wholly in RAM.
+        self._made: Commit | None = None
         # While RAM and disk may hold different states; what is on disk counts then.
         self._out_of_step = False
 
@@ -88,69 +114,88 @@ class Knowledge:
         replay_size: int | None,
         policy: str | None,
         seed: int,
+        read_only: bool,
     ) -> Knowledge:
-        """What the state folder `path` holds, or what a new learner knows, committed there."""
-        checkpoint = None if path is None else Checkpoint(path)
+        """Open what the state folder `path` holds, or a new learner, committed there."""
+        checkpoint = None if path is None else Checkpoint(path, read_only=read_only)
         try:
-            found = None if checkpoint is None else checkpoint.load(later=(MEMORY_LATENTS,))
-            usual = vars(bundle.manifest) if found is None else found.meta
-            opened = cls(
-                bundle,
-                checkpoint,
-                runtime=runtime,
-                threads=threads,
-                replay_size=usual["replay_size"] if replay_size is None else replay_size,
-                policy=policy or usual["policy"],
-                seed=seed,
-            )
-            if found is not None:
-                opened._restore(found)
-            elif checkpoint is not None:
-                checkpoint.commit(opened.state())
-            return opened
+            for attempt in range(READS):
+                found = None if checkpoint is None else checkpoint.load(later=(MEMORY_LATENTS,))
+                usual = vars(bundle.manifest) if found is None else found.meta
+                opened = cls(
+                    bundle,
+                    checkpoint,
+                    runtime=runtime,
+                    threads=threads,
+                    replay_size=usual["replay_size"] if replay_size is None else replay_size,
+                    policy=policy or usual["policy"],
+                    seed=seed,
+                    read_only=read_only,
+                )
+                try:
+                    if found is not None:
+                        opened._restore(found)
+                    elif checkpoint is not None:
+                        checkpoint.commit(opened.state())
+                except StateError as error:
+                    gone = isinstance(error.__cause__, FileNotFoundError)
+                    if read_only and gone and attempt + 1 < READS:
+                        continue
+                    raise
+                return opened
+            raise AssertionError("the last attempt returns or raises")
         except BaseException:
             if checkpoint is not None:
                 checkpoint.close()
             raise
 
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """The labels that have learned something."""
+        with self.answering:
+            return tuple(
+                label for label, taught in zip(self.slots.labels, self._taught) if label and taught
+            )
+
     @contextmanager
     def change(self) -> Iterator[None]:
         """Let one change at a time in; unless it is committed, all is as before."""
-        if not self._busy.acquire(blocking=False):
-            raise LrtfliteError("A session is running already; wait for it, or cancel it")
+        mine = Change()
         try:
-            # Not before: once it is idle, another thread may close it and let the path go.
-            if self._closed:
-                raise StateError("This learner is closed; open the bundle and its state again")
-            self._fall_in_step()
-            rng = self.rng.bit_generator.state
-            commits = self._commits
-            try:
-                yield
-            except BaseException:
-                if self._commits == commits:
-                    self.rng.bit_generator.state = rng
-                    self._roll_back()
-                raise
+            with self._guard:
+                if self._read_only:
+                    raise StateError(
+                        "This learner is read-only; open it without read_only to change it"
+                    )
+                if self._closed:
+                    raise StateError("This learner is closed; open the bundle and its state again")
+                if self._is_changing():
+                    raise LrtfliteError("A session is running already; wait for it, or cancel it")
+                self._change = weakref.ref(mine)
+            self._settle()
+            self._rng_before = self.rng.bit_generator.state
+            yield
         finally:
-            self._busy.release()
+            if self._change is not None and self._change() is mine:
+                try:
+                    self._settle()
+                finally:
+                    with self._guard:
+                        self._change = None
             self._close_if_idle()
 
-    def commit(self, *, slots: Slots, sessions: int | None = None) -> None:
-        """Make what `training`, `adapting` and the memory hold the state, on disk first."""
-        sessions = self.sessions if sessions is None else sessions
-        models = save_models(self.training, self.adapting)
+    def commit(
+        self, models: dict[str, NDArray[Any]], *, slots: Slots, sessions: int | None = None
+    ) -> None:
+        """Make these models and what the memory holds the state, on disk first."""
+        made = Commit(models, slots, self.sessions if sessions is None else sessions)
         if self._closed:
             raise StateError("This learner was closed meanwhile; the change is not committed")
         if self._checkpoint is not None:
             self._out_of_step = True
-            self._checkpoint.commit(self.state(models, slots=slots, sessions=sessions))
-        with self.answering:
-            restore_models(models, self.serving, self.features)
-            self.slots, self.sessions = slots, sessions
-        self.memory.settle()
-        self._commits += 1
-        self._out_of_step = False
+            self._checkpoint.commit(self.state(made))
+        self._made = made
+        self._settle()
 
     def undo(self) -> None:
         """Return to the state before the last commit."""
@@ -162,23 +207,21 @@ class Knowledge:
             self._restore(previous)
             self._checkpoint.drop_newest()
             self._out_of_step = False
+            self._rng_before = None
 
     def close(self) -> None:
         """Let go of the state path; while something changes, when that ends, uncommitted."""
         self._closed = True
         self._close_if_idle()
 
-    def state(
-        self,
-        models: dict[str, NDArray[Any]] | None = None,
-        *,
-        slots: Slots | None = None,
-        sessions: int | None = None,
-    ) -> State:
-        """What is committed, but for what is given."""
+    def state(self, made: Commit | None = None) -> State:
+        """Return what is committed, or what `made` will be."""
+        if made is None:
+            models = save_models(self.serving, self.features)
+            made = Commit(models, self.slots, self.sessions)
         return State(
             arrays={
-                **(models or save_models(self.serving, self.features)),
+                **made.models,
                 MEMORY_LATENTS: self.memory.latents,
                 "memory/labels": self.memory.labels,
             },
@@ -187,8 +230,8 @@ class Knowledge:
                 "replay_layer": self.bundle.manifest.replay_layer,
                 "replay_size": self.memory.capacity,
                 "policy": self.memory.policy,
-                "labels": list((slots or self.slots).labels),
-                "sessions": self.sessions if sessions is None else sessions,
+                "labels": list(made.slots.labels),
+                "sessions": made.sessions,
                 "rng": self.rng.bit_generator.state,
             },
         )
@@ -205,28 +248,45 @@ class Knowledge:
         self.memory.load(
             state.arrays["memory/labels"], lambda out: state.read_into(MEMORY_LATENTS, out)
         )
-        with self.answering:
-            restore_models(state.arrays, self.serving, self.features)
-            self.slots = Slots(tuple(state.meta["labels"]))
+        self._take_over(
+            Commit(state.arrays, Slots(tuple(state.meta["labels"])), int(state.meta["sessions"]))
+        )
         restore_models(state.arrays, self.training, self.adapting)
-        self.sessions = int(state.meta["sessions"])
         self.rng.bit_generator.state = state.meta["rng"]
 
-    def _roll_back(self) -> None:
-        restore_models(save_models(self.serving, self.features), self.training, self.adapting)
-        self.memory.revert()
-        self._fall_in_step()
+    def _take_over(self, made: Commit) -> None:
+        """Answer from a commit from now on."""
+        with self.answering:
+            restore_models(made.models, self.serving, self.features)
+            self.slots, self.sessions = made.slots, made.sessions
+            self._taught = made.models[TAUGHT] > 0
 
-    def _fall_in_step(self) -> None:
-        """Become what is on disk, should that be another state."""
-        if self._out_of_step and self._checkpoint is not None:
-            committed = self._checkpoint.load(later=(MEMORY_LATENTS,))
-            if committed is not None:
-                self._restore(committed)
+    def _settle(self) -> None:
+        """Finish a change that is made; take back one that is not. Idempotent.
+
+        An interrupt may cut it short anywhere, so the next change calls it again.
+        """
+        if self._made is not None:
+            self._take_over(self._made)
+            self.memory.settle()
             self._out_of_step = False
+            self._rng_before = self._made = None
+        if self._rng_before is not None:
+            restore_models(save_models(self.serving, self.features), self.training, self.adapting)
+            self.memory.revert()
+            self.rng.bit_generator.state = self._rng_before
+            if self._out_of_step and self._checkpoint is not None:
+                committed = self._checkpoint.load(later=(MEMORY_LATENTS,))
+                if committed is not None:
+                    self._restore(committed)
+                self._out_of_step = False
+            self._rng_before = None
+
+    def _is_changing(self) -> bool:
+        return self._change is not None and self._change() is not None
 
     def _close_if_idle(self) -> None:
         """Whichever comes last, `close` or the end of a change, lets the state path go."""
-        if self._closed and self._checkpoint is not None and self._busy.acquire(blocking=False):
-            self._checkpoint.close()
-            self._busy.release()
+        with self._guard:
+            if self._closed and self._checkpoint is not None and not self._is_changing():
+                self._checkpoint.close()

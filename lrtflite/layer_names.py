@@ -36,6 +36,20 @@ PAPER_NAMES: dict[str, str] = {keras_name: paper for paper, keras_name in KERAS_
 REPLAY_LAYERS: tuple[str, ...] = ("images", *KERAS_NAMES, "pool6")
 
 
+# Side of the square frames, and width relative to the paper's network.
+SIZES = (32, 1024)
+MOST_CLASSES = 100_000
+ALPHAS = (1 / CONV1_FILTERS, 4.0)
+
+
+def check_network(alpha: float | None, input_size: int) -> None:
+    """Raise ModelError for a network that cannot be built; None is an alpha yet to be known."""
+    if alpha is not None and not ALPHAS[0] <= alpha <= ALPHAS[1]:  # NaN fails too
+        raise ModelError(f"Expected an alpha from {ALPHAS[0]:g} to {ALPHAS[1]:g}, got {alpha:g}")
+    if not SIZES[0] <= input_size <= SIZES[1]:
+        raise ModelError(f"Expected an input size from {SIZES[0]} to {SIZES[1]}, got {input_size}")
+
+
 def check_replay_layer(name: str) -> None:
     """Refuse a layer that is not there, or lies inside a unit."""
     if name in REPLAY_LAYERS:

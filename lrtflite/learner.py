@@ -12,15 +12,17 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
-from lrtflite.frames import check_frame, check_frames
-from lrtflite.head_training import train_head
+from lrtflite.frames import check_frame, check_frames, check_no_path
+from lrtflite.head_training import check_finite, train_head
 from lrtflite.knowledge import Knowledge
 from lrtflite.latents import check_latents
 from lrtflite.manifest import Training
 from lrtflite.minibatch import Latents
+from lrtflite.model_state import restore_models, save_models
 from lrtflite.moments import adapt_moments
 from lrtflite.prediction import Prediction, top_predictions
 from lrtflite.session import OnProgress, Session, SessionReport
@@ -28,7 +30,7 @@ from lrtflite.slots import Label
 
 Labels = Union[Label, Sequence[Label]]
 # The head's tensors that have a row per class slot: consolidated weights and pattern counts.
-CLASS_TENSORS = ("cw", "past")
+CLASS_TENSORS = ("head/cw", "head/past")
 # Of latents in one call of `infer`.
 AT_ONCE_BYTES = 1 << 20
 
@@ -36,11 +38,10 @@ AT_ONCE_BYTES = 1 << 20
 class Learner:
     """Predicts, learns and remembers; see `Learner.open`."""
 
-    def __init__(self, knowledge: Knowledge, *, threads: int) -> None:
+    def __init__(self, knowledge: Knowledge) -> None:
         self.bundle = knowledge.bundle
         self.memory = knowledge.memory
         self.runtime = knowledge.features.runtime
-        self.threads = threads
         self._known = knowledge
 
     @classmethod
@@ -54,23 +55,32 @@ class Learner:
         replay_size: int | None = None,
         policy: str | None = None,
         seed: int = 0,
+        read_only: bool = False,
     ) -> Learner:
         """Open a bundle, and the state folder that its sessions are committed to.
 
         Without `state` the learner lives in memory only. A state that is there already is
         restored, with its random generator, so `seed` counts for a new one. `replay_size` and
-        `policy` default to the state's own, and in a new one to the bundle's.
+        `policy` default to the state's own, and in a new one to the bundle's. A learner that is
+        `read_only` predicts, from a folder that it may not write or that another learner holds.
         """
-        knowledge = Knowledge.open(
-            bundle if isinstance(bundle, Bundle) else Bundle.open(bundle),
-            state,
-            runtime=runtime,
-            threads=threads,
-            replay_size=replay_size,
-            policy=policy,
-            seed=seed,
+        return cls(
+            Knowledge.open(
+                bundle if isinstance(bundle, Bundle) else Bundle.open(bundle),
+                state,
+                runtime=runtime,
+                threads=threads,
+                replay_size=replay_size,
+                policy=policy,
+                seed=seed,
+                read_only=read_only,
+            )
         )
-        return cls(knowledge, threads=threads)
+
+    @property
+    def training(self) -> Training:
+        """How a session trains by default; `learn` takes a copy with some of it changed."""
+        return self.bundle.manifest.training
 
     @property
     def sessions(self) -> int:
@@ -85,16 +95,16 @@ class Learner:
     @property
     def learned(self) -> tuple[str, ...]:
         """The labels that have learned something: those that `predict` can answer."""
-        past = self._known.serving.run("save")["past"]
-        return tuple(label for label, count in zip(self.labels, past) if label and count > 0)
+        return self._known.learned
 
     def extract(self, frames: NDArray[np.uint8]) -> NDArray[Any]:
         """Latents (n, ...) of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
         manifest = self.bundle.manifest
         frames = check_frames(frames, manifest.input_size)
         latents = np.empty((len(frames), *manifest.latent_shape), manifest.latent_dtype)
-        for row, frame in enumerate(frames):
-            latents[row] = self._extract_one(frame)
+        with self._known.answering:
+            for row, frame in enumerate(frames):
+                latents[row] = self._extract_one(frame)
         return latents
 
     def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
@@ -103,15 +113,18 @@ class Learner:
         # A few at a time: the trunk's arrays are many times as large as the latents.
         few = max(1, AT_ONCE_BYTES // self.bundle.manifest.latent_bytes)
         parts = [checked[start : start + few] for start in range(0, len(checked), few)]
-        serving = self._known.serving
-        return np.concatenate([serving.run("infer", latents=p)["probabilities"] for p in parts])
+        with self._known.answering:
+            run = self._known.serving.run
+            return np.concatenate([run("infer", latents=p)["probabilities"] for p in parts])
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
         """The `top` labels for each frame, the likeliest first; fewer while few are learned."""
-        return self.predict_latents(self.extract(frames), top=top)
+        with self._known.answering:
+            return self.predict_latents(self.extract(frames), top=top)
 
     def predict_latents(self, latents: NDArray[Any], *, top: int = 3) -> list[list[Prediction]]:
         """`predict` for a client that has latents already."""
+        top = whole_number("top", top, least=1)
         with self._known.answering:
             return top_predictions(self.probabilities(latents), self.labels, top=top)
 
@@ -133,6 +146,7 @@ class Learner:
         with self._session(on_progress, cancel) as session:
             if isinstance(frames, np.ndarray) and frames.ndim == 3:
                 frames = frames[np.newaxis]
+            check_no_path(frames)
             if not isinstance(frames, Iterable):
                 raise InputError(f"Expected frames or an iterator of them, got {frames!r}")
             total = len(frames) if isinstance(frames, (Sequence, np.ndarray)) else None
@@ -171,19 +185,22 @@ class Learner:
 
     def rename(self, label: Label, new: str) -> None:
         """Give a class another name."""
-        with self._known.change():
-            self._known.commit(slots=self._known.slots.rename(label, new))
+        known = self._known
+        with known.change():
+            models = save_models(known.serving, known.features)
+            known.commit(models, slots=known.slots.rename(label, new))
 
     def forget(self, label: Label) -> None:
         """Unlearn a class: its weights, its patterns and its name; the slot is free again."""
-        with self._known.change():
-            slot = self._known.slots.find(label)
-            head = self._known.serving.run("save")
+        known = self._known
+        with known.change():
+            slot = known.slots.find(label)
+            models = save_models(known.serving, known.features)
             for name in CLASS_TENSORS:
-                head[name][slot] = 0
-            self._known.training.run("restore", **head)
+                models[name][slot] = 0
+            restore_models(models, known.training, known.adapting)
             self.memory.forget(slot)
-            self._known.commit(slots=self._known.slots.free(slot))
+            known.commit(models, slots=known.slots.free(slot))
 
     def close(self) -> None:
         """Let go of the state path. A closed learner still predicts, and learns no more.
@@ -247,7 +264,9 @@ class Learner:
         with session.clock("memory"):
             self.memory.update(latents, placed, session=number, rng=self._known.rng)
         with session.clock("checkpoint"):
-            self._known.commit(slots=slots, sessions=number)
+            models = save_models(self._known.training, self._known.adapting)
+            check_finite(models, outcome)
+            self._known.commit(models, slots=slots, sessions=number)
         session.report("checkpoint", 1, 1)
         return SessionReport(
             session=number,

@@ -11,28 +11,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.arguments import LARGEST_FLOAT32, real_number, whole_number
 from lrtflite.errors import BundleError, InputError
+from lrtflite.slots import check_label
 
 FORMAT = 5
-POLICIES = ("algorithm1", "balanced")
 LATENT_DTYPES = ("float32", "uint8")
-# What signatures take as numbers, and the most that each can be.
+# Greatest value of each number that signatures take.
 RATES = {
     "head_start": 1.0,
-    "lr": math.inf,
-    "trunk_lr": math.inf,
+    "lr": LARGEST_FLOAT32,
+    "trunk_lr": LARGEST_FLOAT32,
     "momentum": 1.0,
     "weight_decay": 1.0,
     "moment_rate": 1.0,
     "adapt_rate": 1.0,
 }
-# Those that a head without a trunk has no use for.
+# Rates that a head without a trunk does not take.
 TRUNK_RATES = ("trunk_lr", "moment_rate")
+# Greatest value of each count: more would never end.
+COUNTS = {"epochs": 100_000, "least_steps": 1_000_000}
 
 
 @dataclass(frozen=True)
 class Training:
-    """How a session trains. The defaults of a bundle are in its manifest.
+    """How a session trains. There are no defaults: a bundle's own are in its manifest.
+
+    To change some of them, begin with the bundle's: `learner.training.with_options(epochs=20)`.
 
     `lr` is the learning rate of the CWR layer, `trunk_lr` that of the layers between it and the
     replay layer, `moment_rate` the share of a mini-batch in their moving moments of Batch Renorm;
@@ -42,41 +47,38 @@ class Training:
     in the paper from 0.
     """
 
-    lr: float = 0.003
-    momentum: float = 0.9
-    weight_decay: float = 5e-4
-    epochs: int = 4
-    trunk_lr: float = 0.015
-    moment_rate: float = 0.03
-    adapt_rate: float = 5e-5
-    least_steps: int = 24
-    head_start: float = 1.0
+    lr: float
+    momentum: float
+    weight_decay: float
+    epochs: int
+    trunk_lr: float
+    moment_rate: float
+    adapt_rate: float
+    least_steps: int
+    head_start: float
 
     def __post_init__(self) -> None:
+        # numpy's numbers become Python's, which JSON can hold.
         for name, most in RATES.items():
-            value = getattr(self, name)
-            if not (
-                isinstance(value, (int, float)) and math.isfinite(value) and 0 <= value <= most
-            ):
-                up_to = "" if most == math.inf else f" and at most {most:g}"
-                raise InputError(f"Expected {name} as a number of at least 0{up_to}, got {value!r}")
-        for name in ("epochs", "least_steps"):
-            count = getattr(self, name)
-            if not isinstance(count, int) or count < 1:
-                raise InputError(f"Expected {name} as an integer of at least 1, got {count!r}")
+            object.__setattr__(self, name, real_number(name, getattr(self, name), most=most))
+        for name, most in COUNTS.items():
+            count = whole_number(name, getattr(self, name), least=1, most=most)
+            object.__setattr__(self, name, count)
 
     def inputs(self, names: Collection[str]) -> dict[str, NDArray[np.float32]]:
-        """Those of RATES among the inputs `names` of a signature, each (1,) float32."""
+        """Return those of RATES among the inputs `names` of a signature, each (1,) float32."""
         return {
             name: np.array([getattr(self, name)], np.float32) for name in RATES if name in names
         }
 
-    def with_options(
-        self, *, lr: float | None = None, trunk_lr: float | None = None, epochs: int | None = None
-    ) -> Training:
-        """A copy with the options that were given; None keeps what is here."""
-        given = {"lr": lr, "trunk_lr": trunk_lr, "epochs": epochs}
-        return replace(self, **{k: v for k, v in given.items() if v is not None})  # type: ignore[arg-type]
+    def with_options(self, **options: float | None) -> Training:
+        """Return a copy with the options that are given by name; None keeps what is here."""
+        known = [field.name for field in fields(self)]
+        for name in options:
+            if name not in known:
+                raise InputError(f"Expected options of {', '.join(known)}, got {name!r}")
+        given: dict[str, Any] = {k: v for k, v in options.items() if v is not None}
+        return replace(self, **given)
 
 
 @dataclass(frozen=True)
@@ -186,7 +188,7 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
         **found,
         "latent_shape": tuple(int(n) for n in found["latent_shape"]),
         "latent_range": _range(found["latent_range"]),
-        "labels": tuple(found["labels"]),
+        "labels": tuple(x if x is None else check_label(x) for x in found["labels"]),
         "training": Training(**found["training"]),
         "files": {name: File(**value) for name, value in found["files"].items()},
     }

@@ -1,68 +1,75 @@
 """The replay memory: which latents are kept, and how a session changes them.
 
-The policies are pure: they see labels and say which patterns of the batch go into which slots.
+The policies are pure: they see class slots and say which patterns of the batch go into which rows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError
-from lrtflite.manifest import POLICIES
 
 Indices = NDArray[np.int64]
+Slots = NDArray[np.int32]  # the class slot of each pattern
+# More latents than any memory has; numpy's own limit is reached first at most layers.
+MOST_PATTERNS = 100_000_000
 
 
 @dataclass(frozen=True)
 class Placement:
-    """`picks[k]`, a pattern of the batch, goes into slot `slots[k]` of the memory.
+    """`picks[k]`, a pattern of the batch, goes into row `rows[k]` of the memory.
 
-    Slots at or past the memory's present size are appended.
+    Rows at or past the memory's present size are appended.
     """
 
     picks: Indices
-    slots: Indices
+    rows: Indices
+
+
+class Policy(Protocol):
+    """Decides which patterns of a session's batch the memory keeps, and what they replace."""
+
+    def __call__(
+        self, stored: Slots, batch: Slots, *, capacity: int, session: int, rng: np.random.Generator
+    ) -> Placement: ...
 
 
 def algorithm1(
-    *, stored: int, capacity: int, batch: int, session: int, rng: np.random.Generator
+    stored: Slots, batch: Slots, *, capacity: int, session: int, rng: np.random.Generator
 ) -> Placement:
     """The paper's Algorithm 1: h = RM / i random patterns replace h random ones.
 
     A small batch cannot fill the memory as the paper's first one does, so patterns are appended
     while there is room.
     """
-    room = capacity - stored
-    wanted = min(batch, max(capacity // session, room))
+    room = capacity - len(stored)
+    wanted = min(len(batch), max(capacity // session, room))
     appended = min(wanted, room)
-    replaced = rng.choice(stored, wanted - appended, replace=False)
-    slots = np.concatenate([np.arange(stored, stored + appended), replaced])
-    return Placement(rng.permutation(batch)[:wanted], slots.astype(np.int64))
+    replaced = rng.choice(len(stored), wanted - appended, replace=False)
+    rows = np.concatenate([np.arange(len(stored), len(stored) + appended), replaced])
+    return Placement(rng.permutation(len(batch))[:wanted], rows.astype(np.int64))
 
 
 def balanced(
-    *,
-    stored: NDArray[np.int32],
-    capacity: int,
-    batch: NDArray[np.int32],
-    rng: np.random.Generator,
+    stored: Slots, batch: Slots, *, capacity: int, session: int, rng: np.random.Generator
 ) -> Placement:
-    """The paper's app: every class has the same quota; left-over slots are dealt at random.
+    """The paper's app: every class has the same quota; left-over rows are dealt at random.
 
-    `stored` and `batch` are labels. A class that brings less than its quota leaves slots over.
+    A class that brings less than its quota leaves rows over.
     """
-    labels = np.concatenate([stored, batch])
-    order = rng.permutation(len(labels))
-    quota = capacity // max(1, len(np.unique(labels)))
+    slots = np.concatenate([stored, batch])
+    order = rng.permutation(len(slots))
+    quota = capacity // max(1, len(np.unique(slots)))
     # A pattern's rank among those of its class, in random order: ranks below the quota stay.
-    rank = np.empty(len(labels), np.int64)
-    for label in np.unique(labels):
-        members = order[labels[order] == label]
+    rank = np.empty(len(slots), np.int64)
+    for slot in np.unique(slots):
+        members = order[slots[order] == slot]
         rank[members] = np.arange(len(members))
     within = order[rank[order] < quota]
     over = order[rank[order] >= quota]
@@ -73,12 +80,16 @@ def balanced(
     return Placement(picks, np.concatenate([leaving, grown]).astype(np.int64))
 
 
-def check_memory(capacity: int, policy: str) -> None:
-    """Refuse a memory that cannot be."""
-    if capacity < 0:
-        raise InputError(f"Expected a replay memory of 0 or more patterns, got {capacity}")
+# Policy by the name that a user types. Each sees the class slots of the stored patterns and of the
+# session's batch, the memory's capacity and the number of the session.
+POLICIES: dict[str, Policy] = {"algorithm1": algorithm1, "balanced": balanced}
+
+
+def check_memory(capacity: int, policy: str) -> int:
+    """Return the capacity, or raise InputError for one that cannot be, or an unknown policy."""
     if policy not in POLICIES:
         raise InputError(f"Expected a policy of {', '.join(POLICIES)}, got {policy!r}")
+    return whole_number("replay_size", capacity, most=MOST_PATTERNS)
 
 
 class ReplayMemory:
@@ -92,8 +103,7 @@ class ReplayMemory:
         dtype: DTypeLike = np.float32,
         policy: str = "algorithm1",
     ) -> None:
-        check_memory(capacity, policy)
-        self.capacity = capacity
+        self.capacity = capacity = check_memory(capacity, policy)
         self.policy = policy
         try:
             self._latents: NDArray[Any] = np.empty((capacity, *latent_shape), dtype)
@@ -104,7 +114,7 @@ class ReplayMemory:
             ) from error
         self._labels = np.empty(capacity, np.int32)
         self._size = 0
-        # Size, slots, latents and labels from before a change that is not settled yet.
+        # Size, rows, latents and labels from before a change that is not settled yet.
         self._before: tuple[int, Indices, NDArray[Any], NDArray[Any]] | None = None
 
     def __len__(self) -> int:
@@ -145,21 +155,14 @@ class ReplayMemory:
         rng: np.random.Generator,
     ) -> None:
         """Take in patterns of a session's batch, as the policy says."""
-        if self.policy == "balanced":
-            placement = balanced(stored=self.labels, capacity=self.capacity, batch=labels, rng=rng)
-        else:
-            placement = algorithm1(
-                stored=self._size,
-                capacity=self.capacity,
-                batch=len(labels),
-                session=session,
-                rng=rng,
-            )
-        self._remember(placement.slots[placement.slots < self._size])
-        for pick, slot in zip(placement.picks, placement.slots):
-            self._latents[slot] = latents[pick]
-        self._labels[placement.slots] = labels[placement.picks]
-        self._size = max(self._size, int(placement.slots.max(initial=-1)) + 1)
+        placement = POLICIES[self.policy](
+            self.labels, labels, capacity=self.capacity, session=session, rng=rng
+        )
+        self._remember(placement.rows[placement.rows < self._size])
+        for pick, row in zip(placement.picks, placement.rows):
+            self._latents[row] = latents[pick]
+        self._labels[placement.rows] = labels[placement.picks]
+        self._size = max(self._size, int(placement.rows.max(initial=-1)) + 1)
 
     def settle(self) -> None:
         """What was changed is committed."""
@@ -168,8 +171,8 @@ class ReplayMemory:
     def revert(self) -> None:
         """Take the last update or forget back, unless it is settled."""
         if self._before is not None:
-            self._size, slots, latents, labels = self._before
-            self._latents[slots], self._labels[slots] = latents, labels
+            self._size, rows, latents, labels = self._before
+            self._latents[rows], self._labels[rows] = latents, labels
             self._before = None
 
     def forget(self, label: int) -> None:
@@ -204,6 +207,6 @@ class ReplayMemory:
         self._labels[: len(labels)] = labels
         self._size = len(labels)
 
-    def _remember(self, slots: Indices) -> None:
+    def _remember(self, rows: Indices) -> None:
         """Keep what is about to be overwritten, for `revert`."""
-        self._before = (self._size, slots, self._latents[slots], self._labels[slots])
+        self._before = (self._size, rows, self._latents[rows], self._labels[rows])

@@ -17,13 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import BundleError, InputError, RuntimeMissing, pip_command
+from lrtflite.arguments import whole_number
+from lrtflite.errors import BundleError, RuntimeMissing, pip_command
 
 # runtime name -> (distribution, module with an `Interpreter`)
 RUNTIMES = {
     "litert": ("ai-edge-litert", "ai_edge_litert.interpreter"),
     "tflite": ("tflite-runtime", "tflite_runtime.interpreter"),
 }
+# Threads of one model. More than a machine has cores are slower, and a million take it down.
+MOST_THREADS = 64
 
 
 @dataclass(frozen=True)
@@ -72,8 +75,7 @@ class Model:
     """
 
     def __init__(self, path: Path, *, runtime: str = "auto", threads: int = 1) -> None:
-        if threads < 1:
-            raise InputError(f"Expected at least 1 thread, got {threads}")
+        threads = whole_number("threads", threads, least=1, most=MOST_THREADS)
         self.path = path
         self.runtime = pick_runtime(runtime)
         module = importlib.import_module(RUNTIMES[self.runtime][1])

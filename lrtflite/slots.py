@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Union, cast
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from lrtflite.errors import InputError, NoFreeSlot
 
 Label = Union[str, int]  # a name, or the number of a slot
+MOST_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -31,17 +33,17 @@ class Slots:
             if not 0 <= int(label) < len(self.labels):
                 raise InputError(f"Expected a slot of 0..{len(self.labels) - 1}, got {label}")
             return int(label)
-        if _text(label) not in self.labels:
+        if check_label(label) not in self.labels:
             known = ", ".join(name for name in self.labels if name is not None) or "none yet"
             raise InputError(f"Expected a known label ({known}), got {label!r}")
-        return self.labels.index(label)
+        return self.labels.index(check_label(label))
 
     def place(self, label: Label) -> tuple[int, Slots]:
         """The slot of a label, which takes the first free one if it is new."""
         if _is_number(label):
             slot = self.find(label)
             return slot, self if self.labels[slot] else self.rename(slot, f"class {slot}")
-        name = _text(label)
+        name = check_label(label)
         if name in self.labels:
             return self.find(name), self
         if None not in self.labels:
@@ -73,7 +75,7 @@ class Slots:
         return placed, slots
 
     def rename(self, label: Label, new: str) -> Slots:
-        new = _text(new)
+        new = check_label(new)
         slot = self.find(label)
         if new in self.labels and self.labels.index(new) != slot:
             raise InputError(f"Expected a label that is not taken, got {new!r}")
@@ -88,10 +90,20 @@ class Slots:
         return replace(self, labels=tuple(labels))
 
 
-def _text(label: object) -> str:
+def check_label(label: object) -> str:
+    """Return a label in Unicode's form NFC, or raise InputError.
+
+    An accent may be part of a letter or a character of its own; both look alike and are one label.
+    """
     if not isinstance(label, str) or not label.strip() or not label.isprintable():
         raise InputError(f"Expected a label of one line of text, got {label!r}")
-    return label
+    composed = unicodedata.normalize("NFC", label)
+    if len(composed) > MOST_CHARACTERS:
+        raise InputError(
+            f"Expected a label of at most {MOST_CHARACTERS} characters, got {len(composed)}: "
+            f"{composed[:30]!r}...; use a shorter name"
+        )
+    return composed
 
 
 def _is_number(label: object) -> bool:

@@ -11,13 +11,14 @@ from typing import Any
 
 import numpy as np
 
+from learning import DEFAULTS
 from lrtflite.bundle import FILES, digest
-from lrtflite.manifest import Manifest, Training
+from lrtflite.manifest import Manifest
 from lrtflite.runtime import Signature, Tensor
 
 SIZE, SLOTS, BATCH, NEW = 4, 5, 6, 3
 SHAPE = (SIZE, SIZE, 3)
-TRAINING = Training(
+TRAINING = DEFAULTS.with_options(
     lr=0.5, epochs=2, trunk_lr=0.25, moment_rate=0.125, adapt_rate=0.0625, least_steps=1
 )
 

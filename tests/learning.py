@@ -6,7 +6,19 @@ import numpy as np
 
 from lrtflite import Learner, Training
 
-TRAINING = Training(lr=0.02, epochs=2, least_steps=1)
+# The rates of a bundle at pool6, alpha 1.0.
+DEFAULTS = Training(
+    lr=0.003,
+    momentum=0.9,
+    weight_decay=5e-4,
+    epochs=4,
+    trunk_lr=0.015,
+    moment_rate=0.03,
+    adapt_rate=5e-5,
+    least_steps=24,
+    head_start=1.0,
+)
+TRAINING = DEFAULTS.with_options(lr=0.02, epochs=2, least_steps=1)
 
 
 def latents_of(kind: int, count: int = 45, *, seed: int = 0) -> np.ndarray:

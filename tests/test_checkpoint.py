@@ -162,7 +162,9 @@ def test_unusable_paths(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8])
-def test_an_array_can_be_read_later_into_its_place(checkpoint: Checkpoint, dtype: type) -> None:
+def test_an_array_can_be_read_later_into_its_place(
+    checkpoint: Checkpoint, dtype: type[np.number]
+) -> None:
     values = np.arange(5 * 4 * 3).reshape(5, 4, 3).astype(dtype)
     checkpoint.commit(State({"memory/latents": values, "b": np.ones(2)}, {}))
     found = checkpoint.load(later=("memory/latents",))

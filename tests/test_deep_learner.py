@@ -68,7 +68,8 @@ def test_one_class_and_nothing_to_replay_moves_the_last_layer_alone(open_deep: O
     for inputs in steps:
         assert (inputs["lr"], inputs["trunk_lr"], inputs["moment_rate"]) == (0.5, 0, 0)
     saved = learner._known.serving.run("save")
-    assert (saved["scale"], saved["moment"]) == (0, 0)
+    assert not saved["scale"].any()
+    assert not saved["moment"].any()
     assert saved["cw"].any()
     assert not fake(learner._known.adapting).inputs_of("adapt")
     assert "adapt" not in report.timings
@@ -330,6 +331,6 @@ def test_a_trunk_that_bursts_in_the_last_step_is_refused(open_deep: Open) -> Non
     before = fingerprint(learner)
     # float32 ends at 3.4e38: two steps of this are finite no more, and no loss has seen it.
     burst = replace(TRAINING, trunk_lr=3e38)
-    with pytest.raises(InputError, match=r"infinity in scale.*at lr 0.5 and trunk_lr 3e\+38"):
+    with pytest.raises(InputError, match=r"infinity in head/scale.*at lr 0.5 and trunk_lr 3e\+38"):
         learner.learn(frames(10), "b", training=burst)
     assert fingerprint(learner) == before

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -113,7 +115,7 @@ def test_a_photograph_is_fitted() -> None:
 def test_what_is_no_rgb_image_is_refused(image: np.ndarray) -> None:
     with pytest.raises(InputError, match=r"Expected an image of shape \(H, W, 3\) uint8"):
         fit_frame(image, 2)
-    with pytest.raises(InputError, match="size of at least 1"):
+    with pytest.raises(InputError, match="size as a whole number of at least 1, got 0"):
         fit_frame(np.zeros((4, 4, 3), np.uint8), 0)
 
 
@@ -136,7 +138,8 @@ def test_one_frame_or_a_stack_is_accepted() -> None:
         (np.full((4, 4, 3), np.nan), "got float64 with NaN or infinity"),
         (np.zeros((4, 4, 3), np.int64), "got int64"),
         ([np.zeros((4, 4, 3), np.uint8), np.zeros((5, 5, 3), np.uint8)], "got several"),
-        ("frames.png", "got <U10"),
+        ("frames.png", "got the path or text 'frames.png'; read the picture first"),
+        (Path("mug.jpg"), "got the path or text .*mug.jpg"),
     ],
 )
 def test_frames_that_do_not_fit_are_refused_in_one_line(frames: object, message: str) -> None:

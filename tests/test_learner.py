@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from cwr_reference import cwr_session
-from learning import TRAINING, fingerprint, frames_of, latents_of
-from lrtflite import Learner, Progress, Training
+from learning import DEFAULTS, TRAINING, fingerprint, frames_of, latents_of
+from lrtflite import Learner, Progress
 from lrtflite.bundle import Bundle
 from lrtflite.errors import (
     StateError,
@@ -39,7 +39,7 @@ def test_sessions_follow_cwr_star(
                 _to.append((inputs["latents"].copy(), inputs["targets"].copy()))
             return _run(name, **inputs)
 
-        learner._known.training.run = record  # type: ignore[method-assign]
+        learner._known.training.run = record  # type: ignore[assignment]
         report = learner.learn_latents(latents_of(kind), f"kind {kind}", training=training)
         learner._known.training.run = run  # type: ignore[method-assign]
 
@@ -90,7 +90,7 @@ def test_frames_and_latents_teach_the_same(
     for kind in (0, 1, 2):
         frames = frames_of(kind)
         # Twelve frames are few: more epochs than usual.
-        longer = Training(epochs=30)
+        longer = DEFAULTS.with_options(epochs=30)
         by_frames.learn(iter(frames), f"kind {kind}", training=longer)
         latents = by_latents.extract(frames)
         by_latents.learn_latents(latents, f"kind {kind}", training=longer)
@@ -133,7 +133,7 @@ def test_predict_answers_from_consolidated_weights_while_learning(
 
 
 def test_progress(open_learner: Callable[..., Learner]) -> None:
-    learner, heard = open_learner(), []
+    learner, heard = open_learner(), list[Progress]()
     report = learner.learn(frames_of(0), "a", training=TRAINING, on_progress=heard.append)
     assert [p for p in heard if p.phase == "extract"][-1] == Progress("extract", 12, 12)
     assert [p for p in heard if p.phase == "train"][-1] == Progress("train", report.steps, 2)

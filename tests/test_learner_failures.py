@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import lrtflite.checkpoint as checkpoint_module
-from learning import TRAINING, fingerprint, frames_of, latents_of
-from lrtflite import Learner, Progress, Training
+from learning import DEFAULTS, TRAINING, fingerprint, frames_of, latents_of
+from lrtflite import Learner, Progress
 from lrtflite.checkpoint import newest_state
 from lrtflite.errors import (
     InputError,
@@ -113,7 +113,16 @@ def test_bad_input_leaves_the_learner_as_it_was(open_learner: Callable[..., Lear
         ("128", lambda: learner.learn(frames[:, :64], "a")),
         ("uint8", lambda: learner.learn(frames.astype(np.float32), "a")),
         ("uint8", lambda: learner.predict(np.full((128, 128, 3), np.nan))),
-        ("diverged", lambda: learner.learn_latents(good, "a", training=Training(lr=1e30))),
+        (
+            "diverged",
+            lambda: learner.learn_latents(good, "a", training=DEFAULTS.with_options(lr=1e30)),
+        ),
+        ("path or text 'mug.jpg'", lambda: learner.learn("mug.jpg", "a")),  # type: ignore[arg-type]
+        ("path or text .*mug", lambda: learner.learn([Path("mug.jpg")], "a")),  # type: ignore[list-item]
+        ("path or text 'mug.jpg'", lambda: learner.predict("mug.jpg")),  # type: ignore[arg-type]
+        ("top as a whole number of at least 1, got -1", lambda: learner.predict(frames, top=-1)),
+        ("top .* got '3'", lambda: learner.predict_latents(good, top="3")),  # type: ignore[arg-type]
+        ("at most 200 characters", lambda: learner.learn_latents(good, "x" * 201)),
         ("an iterator", lambda: learner.learn(None, "a")),  # type: ignore[arg-type]
         ("one frame", lambda: learner.learn([frames, frames], "a")),
         ("rows that differ", lambda: learner.predict_latents([[1, 2], [3]])),  # type: ignore[arg-type]
@@ -160,45 +169,23 @@ def test_a_learner_that_closes_as_a_change_begins_deletes_nothing(
 ) -> None:
     learner = open_learner(tmp_path)
     learner.learn_latents(latents_of(0), "kept", training=TRAINING)
-    real = learner._known._busy
+    real = learner._known._guard
 
-    class Lock:
-        """Lets another thread close the learner just before it is taken."""
+    class Guard:
+        """Lets another thread close the learner just before the guard is taken."""
 
-        def acquire(self, *, blocking: bool) -> bool:
-            learner._known._busy = real
+        def __enter__(self) -> None:
+            monkeypatch.setattr(learner._known, "_guard", real)
             learner.close()
-            return real.acquire(blocking=blocking)
+            real.acquire()
 
-    monkeypatch.setattr(learner._known, "_busy", Lock())
+        def __exit__(self, *_: object) -> None:
+            real.release()
+
+    monkeypatch.setattr(learner._known, "_guard", Guard())
     with pytest.raises(StateError, match="closed"):
         learner.undo()
     assert newest_state(tmp_path).meta["labels"][0] == "kept"
-
-
-def test_an_answer_is_of_one_state(open_learner: Callable[..., Learner]) -> None:
-    learner = open_learner()
-    learner.learn_latents(latents_of(0), "old", training=TRAINING)
-    committed, infer = threading.Event(), learner._known.serving.run
-
-    def learn() -> None:
-        learner.learn_latents(latents_of(1), "new", training=TRAINING)
-        committed.set()
-
-    session = threading.Thread(target=learn)
-
-    def slow(name: str, **inputs: Any) -> Any:
-        if name == "infer" and not session.ident:
-            session.start()
-            committed.wait(1.0)  # a session that could be committed now would be
-        return infer(name, **inputs)
-
-    learner._known.serving.run = slow  # type: ignore[method-assign]
-    [[answer]] = learner.predict_latents(latents_of(1, 1), top=1)
-    assert (answer.label, answer.probability) == ("old", 1.0)
-    session.join()
-    [[answer]] = learner.predict_latents(latents_of(1, 1), top=1)
-    assert answer.label == "new"
 
 
 def test_closing_while_a_session_runs_gives_the_state_to_the_next(
@@ -237,7 +224,7 @@ def test_weights_that_burst_in_the_last_step(open_learner: Callable[..., Learner
     learner = open_learner()
     before = fingerprint(learner)
     with pytest.raises(InputError, match="diverged"):
-        learner.learn_latents(latents_of(0), "a", training=Training(lr=1e38, epochs=1))
+        learner.learn_latents(latents_of(0), "a", training=DEFAULTS.with_options(lr=1e38, epochs=1))
     assert fingerprint(learner) == before
 
 
@@ -247,7 +234,7 @@ def test_a_memory_update_that_is_not_committed_is_taken_back(
     learner = open_learner(replay_size=30)
     learner.learn_latents(latents_of(0), "a", training=TRAINING)
     before = fingerprint(learner)
-    monkeypatch.setattr(learner._known, "commit", lambda **_: 1 / 0)
+    monkeypatch.setattr(learner._known, "commit", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         learner.learn_latents(latents_of(1), "b", training=TRAINING)
     assert fingerprint(learner) == before

@@ -9,11 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from learning import DEFAULTS
 from lrtflite.bundle import Bundle
 from lrtflite.errors import BundleError, InputError
 from lrtflite.manifest import Manifest, Training
 
-TRAINING = Training(lr=0.5, momentum=0.25, weight_decay=0.125, trunk_lr=2.0, moment_rate=0.75)
+TRAINING = DEFAULTS.with_options(
+    lr=0.5, momentum=0.25, weight_decay=0.125, trunk_lr=2.0, moment_rate=0.75
+)
 
 
 @pytest.fixture
@@ -33,8 +36,6 @@ def test_a_signature_gets_exactly_the_rates_that_it_lists() -> None:
     all_five = {**TRAINING.inputs(last_layer), "trunk_lr": 2.0, "moment_rate": 0.75}
     assert TRAINING.inputs(deeper) == all_five
     assert TRAINING.inputs({"counts": 0, "head_start": 0}) == {"head_start": 1.0}
-    for value in all_five.values():
-        assert np.size(value) == 1
     assert all(
         value.dtype == np.float32 and value.shape == (1,)
         for value in TRAINING.inputs(deeper).values()
@@ -54,18 +55,38 @@ def test_options_that_are_given_win() -> None:
         ({"lr": float("nan")}, "lr"),
         ({"trunk_lr": -0.1}, "trunk_lr as a number of at least 0, got -0.1"),
         ({"trunk_lr": float("inf")}, "trunk_lr"),
-        ({"moment_rate": 1.5}, "moment_rate as a number of at least 0 and at most 1, got 1.5"),
+        ({"moment_rate": 1.5}, "moment_rate as a number from 0 to 1, got 1.5"),
         ({"moment_rate": "x"}, "moment_rate"),
         ({"momentum": 2.0}, "momentum"),
-        ({"epochs": 0}, "epochs as an integer of at least 1, got 0"),
-        ({"least_steps": 1.5}, "least_steps as an integer of at least 1, got 1.5"),
+        ({"epochs": 0}, "epochs as a whole number from 1 to 100,000, got 0"),
+        ({"least_steps": 1.5}, "least_steps as a whole number from 1 to 1,000,000, got 1.5"),
         ({"adapt_rate": 2.0}, "adapt_rate"),
-        ({"head_start": 1.5}, "head_start as a number of at least 0 and at most 1, got 1.5"),
+        ({"epochs": 10**12}, "epochs as a whole number from 1 to 100,000, got 1000000000000"),
+        ({"epochs": "4"}, "epochs .* got '4'"),
+        ({"epochs": True}, "epochs .* got True"),
+        ({"lr": True}, "lr .* got True"),
+        ({"lr": "0.1"}, "lr .* got '0.1'"),
+        ({"lr": 10**400}, "lr .* got 1000"),
+        ({"lr": 1e39}, "lr as a number of at least 0, got 1e"),
+        ({"learning_rate": 0.1}, "Expected options of lr, .*, got 'learning_rate'"),
+        ({"head_start": 1.5}, "head_start as a number from 0 to 1, got 1.5"),
     ],
 )
 def test_training_options_are_checked(options: dict[str, Any], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        Training(**options)
+        DEFAULTS.with_options(**options)
+
+
+def test_no_training_is_made_of_class_defaults() -> None:
+    """Rates that nobody names are the bundle's, so there is no other way to get a Training."""
+    with pytest.raises(TypeError, match="missing 8 required"):
+        Training(epochs=20)  # type: ignore[call-arg]
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    found = DEFAULTS.with_options(lr=np.float32(0.5), epochs=np.int64(7))  # type: ignore[arg-type]
+    assert json.loads(json.dumps(vars(found)))["epochs"] == 7
+    assert (found.lr, type(found.lr), type(found.epochs)) == (0.5, float, int)
 
 
 def test_bytes_of_a_latent_follow_its_dtype(fields: dict[str, Any]) -> None:

@@ -38,10 +38,10 @@ def test_algorithm1_keeps_size_and_contribution(
 
 def test_algorithm1_replaces_at_random_not_by_position() -> None:
     rng = np.random.default_rng(0)
-    options = {"stored": 100, "capacity": 100, "batch": 50, "session": 10}
-    drawn = [algorithm1(**options, rng=rng) for _ in range(200)]
-    assert all(len(set(placement.slots)) == 10 for placement in drawn)
-    hits = np.bincount(np.concatenate([placement.slots for placement in drawn]), minlength=100)
+    stored, batch = np.zeros(100, np.int32), np.zeros(50, np.int32)
+    drawn = [algorithm1(stored, batch, capacity=100, session=10, rng=rng) for _ in range(200)]
+    assert all(len(set(placement.rows)) == 10 for placement in drawn)
+    hits = np.bincount(np.concatenate([placement.rows for placement in drawn]), minlength=100)
     # 200 draws of 10 in 100: 20 expected each, standard deviation 4.2.
     assert hits.min() > 2
     assert hits.max() < 45

@@ -104,5 +104,6 @@ def test_a_list_of_frames_keeps_its_dtype() -> None:
         slots=3,
         rng=rng,
     )
-    assert (batch.dtype, batch.shape) == (np.uint8, (5, 2, 2, 3))
+    assert batch.dtype == np.uint8
+    assert batch.shape == (5, 2, 2, 3)
     np.testing.assert_array_equal(batch[:, 1, 1, 2], targets.argmax(-1))

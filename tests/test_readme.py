@@ -166,10 +166,6 @@ def test_extras_are_the_projects() -> None:
     assert set(re.findall(r"^\| `([\w-]+)` \|", install, re.M)) == extras
 
 
-def test_no_figure_is_left_open() -> None:
-    assert not re.findall(r"FIGURE\(\w+\)", README)
-
-
 def table(page: str, title: str) -> list[list[str]]:
     """The cells of the first table below a title."""
     below = page.split(f"\n## {title}\n")[1]

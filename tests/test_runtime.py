@@ -33,8 +33,10 @@ def test_missing_runtimes_name_the_pip_command(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_threads_are_checked(demo: Path) -> None:
-    with pytest.raises(InputError, match="at least 1 thread"):
-        Model(demo / "head.tflite", threads=0)
+    for threads in (0, 65, 10**6, 10**12, "2", True, 1.0, None):
+        with pytest.raises(InputError, match="threads as a whole number from 1 to 64, got"):
+            Model(demo / "head.tflite", threads=threads)  # type: ignore[arg-type]
+    assert Model(demo / "head.tflite", threads=np.int64(2)).signatures  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("name", installed_runtimes())

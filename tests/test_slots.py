@@ -55,6 +55,24 @@ def test_labels_are_names_or_numbers(label: object) -> None:
         SLOTS.place_all(label, 1)  # type: ignore[arg-type]
 
 
+def test_a_label_has_one_form() -> None:
+    """An accented letter is one character or two; both are the same label."""
+    one, two = "caf\u00e9", "cafe\u0301"
+    slot, slots = SLOTS.place(two)
+    assert slots.labels[slot] == one
+    assert slots.find(two) == slots.find(one) == slots.place(two)[0] == slot
+    assert slots.rename("cup", "n\u0303").labels[0] == "\u00f1"
+    with pytest.raises(InputError, match="not taken"):
+        slots.rename("cup", two)
+
+
+def test_a_label_is_no_novel() -> None:
+    assert SLOTS.place("x" * 200)[0] == 1
+    with pytest.raises(InputError, match=r"at most 200 characters, got 1000: 'xxx") as caught:
+        SLOTS.place("x" * 1000)
+    assert len(str(caught.value)) < 150
+
+
 def test_a_list_of_lists_is_no_list_of_labels() -> None:
     with pytest.raises(InputError, match="Expected a label"):
         SLOTS.place_all([["cup"], ["cup", "ball"]], 2)  # type: ignore[list-item]

@@ -59,6 +59,7 @@ from lrtflite_cli.training_options import training_options
     help="Let the Batch Renorm moments below the replay layer move on the device.",
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("bundle"), show_default=True)
+@click.option("--replace", is_flag=True, help="Replace the bundle that --out holds.")
 def command(
     replay_layer: str,
     model: str | None,
@@ -75,6 +76,7 @@ def command(
     train_depthwise: bool,
     adapt_moments: bool,
     out: Path,
+    replace: bool,
 ) -> None:
     """Make a bundle that learns on the device.
 
@@ -97,8 +99,8 @@ def command(
         train_depthwise=train_depthwise,
         adapt_moments=adapt_moments,
     )
-    check_source(model, weights, alpha)
-    check_out(out)
+    check_source(model, weights, alpha, input_size)
+    check_out(out, replace=replace)
 
     # What was typed is checked by now: TensorFlow takes seconds to load.
     from lrtflite_converters.convert import convert
@@ -110,6 +112,7 @@ def command(
         weights=weights,
         alpha=alpha,
         input_size=input_size,
+        replace=replace,
         progress=lambda line: click.echo(line, err=True),
     )
     click.echo(f"{out}")

@@ -112,12 +112,14 @@ def command(
     from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
     from lrtflite.host.training import train
     from lrtflite.host.weights import write_npz
+    from lrtflite.layer_names import check_network
 
     if export_npz is not None and export_npz.suffix != ".npz":
         raise ModelError(f"Expected --export-npz to end in .npz, got {export_npz}")
     preset = BACKBONE if schedule == "backbone" else FIRST_BATCH
     chosen = {name: value for name, value in given.items() if value is not None}
     options = replace(preset, seed=seed, **chosen)
+    check_network(options.alpha, input_size)
     source = open_source(dataset, size=input_size, seed=seed)
     if note := left_out(options, len(source.classes)):
         click.echo(note, err=True)

@@ -25,17 +25,19 @@ def convert(
     weights: str | None = None,
     alpha: float | None = None,
     input_size: int = 128,
+    replace: bool = False,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Path:
     """Make the bundle `out` from a saved model, or from weights (by default the demo backbone)."""
-    check_source(model, weights, alpha)
-    check_out(Path(out))
-    if (Path(out) / MANIFEST).exists():
-        progress(f"Replacing the bundle in {out}; states of other models will not fit it")
+    check_source(model, weights, alpha, input_size)
+    check_out(Path(out), replace=replace)
+    replaces = (Path(out) / MANIFEST).exists()
     found, backbone = _find(model, weights, alpha=alpha, input_size=input_size)
     progress(f"Converting {backbone}, replay layer {options.replay_layer}")
-    path = export_bundle(found, out, options=options, backbone=backbone)
-    progress("Proved on every installed runtime")
+    path = export_bundle(found, out, options=options, backbone=backbone, replace=replace)
+    progress("Verified on every installed runtime")
+    if replaces:
+        progress(f"Replaced the bundle in {out}; states of other models will not open with it")
     return path
 
 

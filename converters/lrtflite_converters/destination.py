@@ -11,14 +11,19 @@ from lrtflite.bundle import FILES, MANIFEST
 from lrtflite.errors import BundleError
 
 
-def check_out(out: Path) -> None:
-    """Refuse an output path that holds anything but a bundle, or cannot be written."""
+def check_out(out: Path, *, replace: bool) -> None:
+    """Refuse an output path that holds anything but a bundle to replace, or cannot be written."""
     if out.exists():
         found = {path.name for path in out.iterdir()} if out.is_dir() else {out.name}
         if found and (MANIFEST not in found or found.difference({MANIFEST, *FILES})):
             raise BundleError(
                 f"Expected a new or empty folder, or a bundle and nothing else, got {out}; "
                 "choose another --out"
+            )
+        if found and not replace:
+            raise BundleError(
+                f"Expected a new or empty folder, got the bundle {out}; choose another --out, or "
+                "give --replace (states that were taught with it will not open with the new one)"
             )
     parent_of(out)
 

@@ -271,13 +271,6 @@ def after(vector: Tensor, *triggers: Tensor, apart: bool = False) -> Tensor:
     return vector
 
 
-def residual_add(x: Tensor, y: Tensor) -> tuple[Tensor, Pullback]:
-    def pull(dz: Tensor) -> Gradients:
-        return dz, dz
-
-    return x + y, pull
-
-
 def global_average_pool(x: Tensor) -> tuple[Tensor, Pullback]:
     """(n, H, W, C) -> (n, C). Every pixel has the same gradient, so that is (n, 1, 1, C)."""
     _, height, width, channels = x.shape

@@ -20,6 +20,7 @@ from lrtflite.bundle import FEATURES, GOLDEN, HEAD, MANIFEST, digest
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.manifest import Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
+from lrtflite.slots import check_label
 from lrtflite_converters.destination import check_out, parent_of, put_in_place, writing
 from lrtflite_converters.features import AdaptingFeatures, Features, convert_features
 from lrtflite_converters.golden import check_parts, golden_vectors
@@ -41,15 +42,20 @@ DEFAULT_SLOTS = 50
 
 
 def export_bundle(
-    model: keras.Model, out: str | Path, *, options: ExportOptions, backbone: str
+    model: keras.Model,
+    out: str | Path,
+    *,
+    options: ExportOptions,
+    backbone: str,
+    replace: bool = False,
 ) -> Path:
     """Convert `model` and write the bundle to the folder `out`.
 
-    An older bundle there is replaced once the new one is whole; a folder with anything else in it
-    is refused. `backbone` says in words where the weights come from.
+    With `replace`, a bundle that is there gives way once the new one is whole; a folder with
+    anything else in it is refused. `backbone` says in words where the weights come from.
     """
     out = Path(out)
-    check_out(out)
+    check_out(out, replace=replace)
     batch_size, new_per_batch = options.minibatch
     features = _features(model, options)
     latent_shape = tuple(int(n) for n in features.below.output_shape[1:])
@@ -119,7 +125,7 @@ def _initial_head(
     fc7 = next((layer for layer in model.layers if layer.name == "fc7"), None)
     features = int(find_layer(model, "pool6").output_shape[-1])
     learned: Sequence[str] = fc7.labels if fc7 is not None else ()
-    labels = list(options.labels or learned)
+    labels = [check_label(label) for label in options.labels or learned]
     slots = options.classes or (len(labels) + FREE_SLOTS if labels else DEFAULT_SLOTS)
     if len(labels) > slots:
         raise ModelError(f"Expected at least {len(labels)} classes for the labels, got {slots}")

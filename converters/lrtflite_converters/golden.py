@@ -12,6 +12,7 @@ adapt, it calls `adapt(frames[group], rate=adapt_rate)` and compares how the mom
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,10 +21,10 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.mobilenet import scale_frames
-from lrtflite.manifest import Training
 from lrtflite.verify import sample, trunk_resting
 from lrtflite_converters.features import AdaptingFeatures, Features
 from lrtflite_converters.head import Head
+from lrtflite_converters.usual import LAST_LAYER
 
 FRAMES = 6
 # A session's frames: the second one has new classes beside known ones. In the first the trunk
@@ -31,7 +32,7 @@ FRAMES = 6
 SESSIONS = (FRAMES // 2, FRAMES)
 STEPS = 2
 # Great enough that the change of a weight stands out from the rounding of the weight itself.
-TRAINING = Training(lr=0.01, trunk_lr=0.001, moment_rate=0.01, head_start=0.5)
+TRAINING = replace(LAST_LAYER, lr=0.01, trunk_lr=0.001, moment_rate=0.01, head_start=0.5)
 ADAPT_RATE = np.array([0.1], np.float32)
 # An untrained network fades from layer to layer; nothing could be learned from its latents.
 FAINTEST = 1e-6

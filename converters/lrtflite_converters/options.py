@@ -6,15 +6,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrtflite.errors import ModelError
-from lrtflite.layer_names import check_replay_layer
+from lrtflite.layer_names import MOST_CLASSES, check_network, check_replay_layer
 from lrtflite.manifest import Training, trains_trunk
 from lrtflite.memory import check_memory
+from lrtflite.slots import check_label
 from lrtflite_converters.usual import FEATURES, usual_minibatch, usual_training
 
 # Weights that have a name; all others are files.
 NAMED_WEIGHTS = ("demo", "imagenet", "none")
 # By such an ending one label is taken for a file that is not there.
 LABEL_FILES = (".txt", ".csv", ".names", ".labels")
+# Places in a mini-batch: the training step above a low layer takes 10 MB for each.
+LARGEST_BATCH = 4096
 # The variance of one value is no variance.
 SMALLEST_RENORM_BATCH = 2
 
@@ -42,6 +45,8 @@ class ExportOptions:
     def __post_init__(self) -> None:
         check_replay_layer(self.replay_layer)
         batch, new = self.minibatch
+        if batch > LARGEST_BATCH:
+            raise ModelError(f"Expected a mini-batch of at most {LARGEST_BATCH}, got {batch:,}")
         if not 1 <= new <= batch:
             raise ModelError(
                 f"Expected 1 to {batch} new patterns in a mini-batch of {batch}, got {new}"
@@ -72,8 +77,8 @@ class ExportOptions:
             )
         self.training(FEATURES)  # refuses rates that cannot be
         check_memory(self.replay_size, self.policy)
-        if self.classes is not None and self.classes < 1:
-            raise ModelError(f"Expected at least 1 class, got {self.classes}")
+        if self.classes is not None and not 1 <= self.classes <= MOST_CLASSES:
+            raise ModelError(f"Expected 1 to {MOST_CLASSES:,} classes, got {self.classes:,}")
         if self.classes is not None and self.classes < len(self.labels):
             raise ModelError(
                 f"Expected at least {len(self.labels)} classes for the labels, got {self.classes}"
@@ -96,8 +101,11 @@ class ExportOptions:
         return usual.with_options(lr=self.lr, trunk_lr=self.trunk_lr, epochs=self.epochs)
 
 
-def check_source(model: str | None, weights: str | None, alpha: float | None) -> None:
-    """Refuse a network that is named twice, or a file that is not there."""
+def check_source(
+    model: str | None, weights: str | None, alpha: float | None, input_size: int
+) -> None:
+    """Refuse a network that is named twice or cannot be built, or a file that is not there."""
+    check_network(alpha, input_size)
     if model is not None:
         if weights is not None or alpha is not None:
             raise ModelError(
@@ -115,7 +123,8 @@ def read_labels(text: str | None) -> tuple[str, ...]:
     if not text:
         return ()
     try:
-        lines = Path(text).read_text(encoding="utf-8").splitlines()
+        # A file may have blank lines between its labels.
+        lines = [line for line in Path(text).read_text("utf-8").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise ModelError(f"Expected labels in UTF-8, one a line, got {text}: {error}") from error
     except OSError:  # no such file, or too long for a file's name: a list
@@ -124,7 +133,7 @@ def read_labels(text: str | None) -> tuple[str, ...]:
                 f"Expected labels as a,b,c or in a file, one a line, got {text}, which is no file"
             ) from None
         lines = text.split(",")
-    labels = tuple(line.strip() for line in lines if line.strip())
-    if not labels or not all(label.isprintable() for label in labels):
+    labels = tuple(line.strip() for line in lines)
+    if not labels or not all(labels):
         raise ModelError(f"Expected labels as a,b,c or in a file, one a line, got {text!r}")
-    return labels
+    return tuple(map(check_label, labels))

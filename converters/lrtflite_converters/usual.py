@@ -7,8 +7,20 @@ from dataclasses import replace
 from lrtflite.layer_names import REPLAY_LAYERS
 from lrtflite.manifest import Training, trains_trunk
 
+# Where only the last layer trains.
+LAST_LAYER = Training(
+    lr=0.003,
+    momentum=0.9,
+    weight_decay=5e-4,
+    epochs=4,
+    trunk_lr=0.015,
+    moment_rate=0.03,
+    adapt_rate=5e-5,
+    least_steps=24,
+    head_start=1.0,
+)
 # A step of the trunk is costly.
-TRUNK = Training(epochs=2)
+TRUNK = replace(LAST_LAYER, epochs=2)
 # Below this layer a trunk has the paper's rates of native rehearsal: units near the camera, their
 # moments more than their weights, follow the light of the last sessions (docs/replay-layers.md).
 LOWEST_QUICK = "conv3_1/dw"
@@ -25,7 +37,7 @@ def usual_minibatch(replay_layer: str) -> tuple[int, int]:
 def usual_training(replay_layer: str, features: int = FEATURES) -> Training:
     """Chosen on validation splits, see docs/replay-layers.md; `features` come out of the trunk."""
     if not trains_trunk(replay_layer):
-        usual = Training()
+        usual = LAST_LAYER
     elif REPLAY_LAYERS.index(replay_layer) >= REPLAY_LAYERS.index(LOWEST_QUICK):
         usual = TRUNK
     else:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
+from lrtflite.arguments import whole_number
 from lrtflite.data import (
     Batch,
     FrameSource,
@@ -18,8 +19,9 @@ from lrtflite.data import (
     open_source,
 )
 from lrtflite.errors import InputError
-from lrtflite.manifest import POLICIES, Manifest, Training
-from lrtflite.runtime import RUNTIMES
+from lrtflite.manifest import Manifest, Training
+from lrtflite.memory import POLICIES, check_memory
+from lrtflite.runtime import MOST_THREADS, RUNTIMES
 
 PROTOCOLS = ("nic", "app")
 APP_FPS = 5
@@ -63,14 +65,12 @@ class SimulateOptions:
             if value not in known:
                 listed = ", ".join(word for word in known if word is not None)
                 raise InputError(f"Expected a {name} of {listed}, got {value!r}")
-        for name, number, least in (
-            ("sessions", self.sessions, 1),
-            ("replay size", self.replay_size, 0),
-            ("threads", self.threads, 1),
-            ("seed", self.seed, 0),
-        ):
-            if number is not None and number < least:
-                raise InputError(f"Expected {name} of at least {least}, got {number}")
+        if self.sessions is not None:
+            whole_number("sessions", self.sessions, least=1)
+        if self.replay_size is not None:
+            check_memory(self.replay_size, self.policy or next(iter(POLICIES)))
+        whole_number("threads", self.threads, least=1, most=MOST_THREADS)
+        whole_number("seed", self.seed)
 
 
 @dataclass(frozen=True)

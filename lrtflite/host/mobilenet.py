@@ -10,10 +10,9 @@ import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.layer_names import BLOCKS, CONV1_FILTERS
+from lrtflite.layer_names import BLOCKS, CONV1_FILTERS, MOST_CLASSES, check_network
 
 ACTIVATIONS = ("relu6", "relu")
-SMALLEST_INPUT = 32
 
 
 def conv_name(layer: str) -> str:
@@ -52,12 +51,9 @@ def mobilenet_v1(
 
     Shapes: `(N, input_size, input_size, 3) float32` to `(N, classes) float32` logits.
     """
-    if not int(CONV1_FILTERS * alpha) >= 1:
-        raise ModelError(f"Expected an alpha of at least {1 / CONV1_FILTERS}, got {alpha}")
-    if input_size < SMALLEST_INPUT:
-        raise ModelError(f"Expected an input size of at least {SMALLEST_INPUT}, got {input_size}")
-    if classes < 0:
-        raise ModelError(f"Expected 0 classes (no fc7) or more, got {classes}")
+    check_network(alpha, input_size)
+    if not 0 <= classes <= MOST_CLASSES:
+        raise ModelError(f"Expected 0 (no fc7) to {MOST_CLASSES:,} classes, got {classes:,}")
     if activation not in ACTIVATIONS:
         raise ModelError(f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}")
 

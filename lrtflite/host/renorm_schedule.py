@@ -20,7 +20,6 @@ class RenormLimits:
 
 # Table "renormpar" of the paper.
 LATENT_REPLAY = RenormLimits(r_max=1.25, d_max=0.5, momentum=0.99995)
-NATIVE_REHEARSAL = RenormLimits(r_max=1.25, d_max=0.5, momentum=0.9999)
 
 RAMP_START, RAMP_END = 48, 96
 RAMP_TOP = RenormLimits(r_max=3.0, d_max=5.0, momentum=0.99)
@@ -49,17 +48,3 @@ def set_limits(model: keras.Model, limits: RenormLimits) -> None:
     for layer in model.layers:
         if isinstance(layer, BatchRenorm):
             layer.set_limits(**asdict(limits))
-
-
-class RenormSchedule(keras.callbacks.Callback):
-    """For `model.fit`: the first batch's limits, then those of latent replay."""
-
-    def on_train_begin(self, logs: object = None) -> None:
-        self._step = 0
-
-    def on_train_batch_begin(self, batch: int, logs: object = None) -> None:
-        set_limits(self.model, first_batch_limits(self._step))
-        self._step += 1
-
-    def on_train_end(self, logs: object = None) -> None:
-        set_limits(self.model, LATENT_REPLAY)

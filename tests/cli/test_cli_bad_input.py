@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -108,7 +109,7 @@ def test_a_value_that_cannot_be(
         (["simulate", "--policy", "lifo"], ["--policy", "'algorithm1', 'balanced'"]),
     ],
 )
-def test_wrong_usage(run_cli: Callable[..., object], args: list[str], says: list[str]) -> None:
+def test_wrong_usage(run_cli: Callable[..., Any], args: list[str], says: list[str]) -> None:
     done = run_cli(*args)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("Usage: lrtflite")
@@ -117,7 +118,7 @@ def test_wrong_usage(run_cli: Callable[..., object], args: list[str], says: list
 
 
 def test_an_error_after_a_start_is_the_last_line(
-    tmp_path: Path, run_cli: Callable[..., object]
+    tmp_path: Path, run_cli: Callable[..., Any]
 ) -> None:
     for name in ("mug", "hat"):
         (tmp_path / "things" / name).mkdir(parents=True)

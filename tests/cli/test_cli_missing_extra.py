@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image
@@ -40,7 +41,7 @@ def test_the_error_is_the_pip_command(
 
 @pytest.mark.parametrize(("name", "extra"), [("a.png", "device"), ("a.mp4", "video")])
 def test_a_picture_that_nothing_can_read(
-    tmp_path: Path, run_cli: Callable[..., object], name: str, extra: str
+    tmp_path: Path, run_cli: Callable[..., Any], name: str, extra: str
 ) -> None:
     for label in ("mug", "hat"):
         folder = tmp_path / "things" / label
@@ -54,7 +55,7 @@ def test_a_picture_that_nothing_can_read(
     )
 
 
-def test_a_bare_install_can_inspect(demo: Path, run_cli: Callable[..., object]) -> None:
+def test_a_bare_install_can_inspect(demo: Path, run_cli: Callable[..., Any]) -> None:
     done = run_cli("inspect", demo, lacking=EXTRAS)
     assert (done.returncode, done.stderr) == (0, "")
     assert "pool6" in done.stdout

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fake_bundle import make_bundle
-from lrtflite.manifest import Training
+from learning import DEFAULTS
 
 
 def rows(text: str) -> dict[str, str]:
@@ -27,7 +27,7 @@ def test_a_bundle_of_the_last_layer_has_no_trunk(run_cli: Callable[..., Any], de
 def test_a_deeper_bundle(
     run_cli: Callable[..., Any], tmp_path: Path, adapts: bool, below: str
 ) -> None:
-    training = Training(
+    training = DEFAULTS.with_options(
         trunk_lr=0.002, moment_rate=0.25, adapt_rate=0.5, least_steps=7, head_start=0.5
     )
     make_bundle(tmp_path / "deep", training=training, adapt_moments=adapts)

@@ -17,7 +17,7 @@ from lrtflite.checkpoint import newest_state
 SCRIPT = """
 import sys
 import numpy as np
-from lrtflite import Learner, Training
+from lrtflite import Learner
 bundle, state, phase = sys.argv[1:]
 learner = Learner.open(bundle, state)
 rng = np.random.default_rng(0)
@@ -37,7 +37,8 @@ if phase == "extract":
     learner.learn(camera(), "hat", on_progress=tell)
 else:
     frames = [frame for frame, _ in zip(camera(), range(5))]
-    learner.learn(frames, "hat", training=Training(epochs=10**6), on_progress=tell)
+    endless = learner.training.with_options(epochs=10**5)
+    learner.learn(frames, "hat", training=endless, on_progress=tell)
 """
 
 

@@ -126,7 +126,6 @@ CASES = [
     Case("batch_renorm", renorm_ours, renorm_plain, ((40, 6), (6,), (6,), (6,), (6,)), 3),
     Case("relu", ops.relu, tf.nn.relu, ((9, 4),), 1),
     Case("relu6", ops.relu6, tf.nn.relu6, ((40, 4),), 1),
-    Case("residual_add", ops.residual_add, tf.add, ((9, 4), (9, 4)), 2),
     Case(
         "global_average_pool",
         pool_ours,

@@ -14,7 +14,7 @@ import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.bundle import Bundle
-from lrtflite.errors import BundleError, ConversionError, ModelError
+from lrtflite.errors import BundleError, ConversionError, InputError, ModelError
 from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.renorm_schedule import RenormLimits, set_limits
 from lrtflite.layer_names import REPLAY_LAYERS
@@ -106,7 +106,10 @@ def test_a_bundle_is_replaced_and_anything_else_is_not(
     assert (out / "thesis.tex").read_text() == "years of work"
     before = bundle.manifest
     options = ExportOptions(batch_size=10, new_per_batch=3)
-    export_bundle(model, bundle.path, options=options, backbone="another")
+    with pytest.raises(BundleError, match=r"got the bundle .* give --replace"):
+        export_bundle(model, bundle.path, options=options, backbone="another")
+    assert Bundle.open(bundle.path).manifest == before
+    export_bundle(model, bundle.path, options=options, backbone="another", replace=True)
     assert Bundle.open(bundle.path).manifest.backbone == "another"
     assert before.backbone == "a test"
     assert [path.name for path in bundle.path.parent.iterdir()] == ["bundle"]
@@ -122,8 +125,10 @@ def test_options_are_checked() -> None:
         ExportOptions(batch_size=10, new_per_batch=11)
     with pytest.raises(ModelError, match="distinct"):
         ExportOptions(labels=("a", "a"))
-    with pytest.raises(ModelError, match="at least 1 class"):
+    with pytest.raises(ModelError, match="Expected 1 to 100,000 classes, got 0"):
         ExportOptions(classes=0)
+    with pytest.raises(ModelError, match="at most 4096, got 1,000,000"):
+        ExportOptions(batch_size=10**6)
 
 
 def test_labels_and_slots_must_fit(model: keras.Model, tmp_path: Path) -> None:
@@ -148,6 +153,12 @@ def test_read_labels(tmp_path: Path) -> None:
     assert read_labels(str(tmp_path / "labels.txt")) == ("cup", "old hat")
     with pytest.raises(ModelError, match="Expected labels"):
         read_labels(" , ")
+    for gap in ("a,,b", "a,b,", ",a"):
+        with pytest.raises(ModelError, match="Expected labels as a,b,c"):
+            read_labels(gap)
+    with pytest.raises(InputError, match="at most 200 characters, got 201"):
+        read_labels("x" * 201 + ",b")
+    assert read_labels("cafe\u0301,b") == ("caf\u00e9", "b")
     # A single label is a label, unless it looks like a file that is not there.
     assert read_labels("dr. pepper") == ("dr. pepper",)
     for missing in ("lables.txt", str(tmp_path / "labels")):

@@ -46,7 +46,7 @@ def test_consolidate_by_hand() -> None:
     assert float(module.consolidate(counts=np.array([1, 3, 0], np.float32))["average"]) == 4.0
     cw, past = saved(module)
     # (2*2 + 5-4)/3, (4*2 + 7-4)/3; (1-4, 3-4); class 2 untouched.
-    np.testing.assert_allclose(cw, [[5 / 3, 11 / 3], [-3, -1], [7, 8]], rtol=1e-6)
+    np.testing.assert_allclose(cw, [[5 / 3, 11 / 3], [-3.0, -1.0], [7.0, 8.0]], rtol=1e-6)
     np.testing.assert_array_equal(past, [5, 3, 9])
 
 

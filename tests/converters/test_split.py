@@ -135,7 +135,7 @@ def test_options_that_cannot_work(options: dict[str, Any], message: str) -> None
         ({"lr": float("nan")}, "lr as a number .* got nan"),
         ({"trunk_lr": -1.0}, "trunk_lr as a number .* got -1"),
         ({"epochs": 0}, "epochs .* got 0"),
-        ({"replay_size": -5}, "memory of 0 or more .* got -5"),
+        ({"replay_size": -5}, "replay_size as a whole number .* got -5"),
         ({"policy": "x"}, "a policy of algorithm1, balanced, got 'x'"),
     ],
 )

@@ -31,7 +31,7 @@ RATES = {"lr": 0.02, "trunk_lr": 0.01, "momentum": 0.9, "weight_decay": 0.01, "m
 
 
 # For ten steps: large ones let rounding grow until it decides.
-GENTLE = {**RATES, "lr": 0.005, "trunk_lr": 0.002}
+GENTLE: dict[str, Any] = {**RATES, "lr": 0.005, "trunk_lr": 0.002}
 
 
 def make_head(

@@ -6,34 +6,38 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite.layer_names import REPLAY_LAYERS
-from lrtflite.manifest import Training, trains_trunk
 from lrtflite_cli.convert import command
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.usual import usual_minibatch, usual_training
+from lrtflite_converters.usual import usual_training
 
 QUICK = REPLAY_LAYERS[REPLAY_LAYERS.index("conv3_1/dw") :]
 
 
 def test_help_names_the_rates_of_a_bundle() -> None:
     text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
-    above, below, lowest = map(usual_training, ("pool6", "conv5_4/dw", "images"))
-    assert f"default: ({above.epochs}; {below.epochs} below conv6/sep)" in text
-    assert above.lr == below.lr
-    assert f"default: ({above.lr:g} x 1024 / features)" in text
-    assert f"default: ({below.trunk_lr:g}; {lowest.trunk_lr:g} below conv3_1/dw)" in text
+    assert "default: (4; 2 below conv6/sep)" in text
+    assert "default: (0.003 x 1024 / features)" in text
+    assert "default: (0.015; 0.0003 below conv3_1/dw)" in text
 
 
 @pytest.mark.parametrize("layer", REPLAY_LAYERS)
 def test_every_layer_has_its_own(layer: str) -> None:
     options = ExportOptions(replay_layer=layer)
-    assert options.minibatch == usual_minibatch(layer)
-    deep = usual_training("conv5_4/dw" if layer in QUICK else "images")
-    assert options.training(1024) == (deep if trains_trunk(layer) else Training())
+    assert options.minibatch == ((120, 20) if layer == "pool6" else (128, 21))
+    found = options.training(1024)
+    assert (found.lr, found.momentum, found.weight_decay) == (0.003, 0.9, 0.0005)
+    assert (found.least_steps, found.head_start) == (24, 1.0)
+    assert found.epochs == (4 if layer in ("conv6/sep", "pool6") else 2)
+    if layer in QUICK:
+        assert (found.trunk_lr, found.moment_rate) == (0.015, 0.03)
+    else:
+        assert (found.trunk_lr, found.moment_rate) == (0.0003, 0.0001)
 
 
 def test_native_rehearsal_has_the_rates_of_the_paper() -> None:
     found = usual_training("images")
-    assert (found.trunk_lr, found.moment_rate) == (0.0003, pytest.approx(1 - 0.9999))
+    assert found.trunk_lr == 0.0003
+    assert found.moment_rate == pytest.approx(1 - 0.9999)
 
 
 def test_a_narrow_network_has_a_larger_rate() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 import sys
 from pathlib import Path
+from typing import Any
 
 import av
 import numpy as np
@@ -59,7 +60,8 @@ def levels(path: Path, indices: list[int]) -> list[int]:
 @pytest.mark.parametrize("suffix", ["png", "bmp", "gif", "webp"])
 def test_lossless_formats_keep_their_pixels(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a.{suffix}"
-    quarters().save(path, **({"lossless": True} if suffix == "webp" else {}))
+    options: dict[str, Any] = {"lossless": True} if suffix == "webp" else {}
+    quarters().save(path, **options)
     assert count_frames(path) == 1
     np.testing.assert_array_equal(one(path), np.asarray(quarters()))
 
@@ -91,7 +93,8 @@ def test_exif_orientation_is_honoured(
 def test_every_mode_becomes_rgb(tmp_path: Path) -> None:
     def colour(image: Image.Image, suffix: str = "png") -> tuple[int, ...]:
         path = tmp_path / f"{image.mode.replace(';', '')}.{suffix}"
-        image.save(path, **({"format": "jpeg", "quality": 100} if suffix == "jpg" else {}))
+        jpeg: dict[str, Any] = {"format": "jpeg", "quality": 100}
+        image.save(path, **(jpeg if suffix == "jpg" else {}))
         return corners(one(path))[0]
 
     assert colour(Image.new("L", (4, 4), 77)) == (77, 77, 77)
@@ -108,7 +111,7 @@ def test_an_animation_has_its_frames(tmp_path: Path) -> None:
     for suffix in ("gif", "webp"):
         path = tmp_path / f"a.{suffix}"
         first, *rest = [Image.new("RGB", (4, 4), colour) for colour in (RED, GREEN, BLUE)]
-        options = {"lossless": True} if suffix == "webp" else {}
+        options: dict[str, Any] = {"lossless": True} if suffix == "webp" else {}
         first.save(path, save_all=True, append_images=rest, duration=100, **options)
         assert count_frames(path) == 3
         frames = list(read_frames(path, (0, 2), 4))

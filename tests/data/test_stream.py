@@ -127,7 +127,7 @@ def test_new_classes_arrive_over_the_whole_stream() -> None:
     for seed in range(5):
         stream = nic_stream(Toy([[3] * 8] * 50), StreamOptions(visits=8, seed=seed))
         assert len(stream) == 391
-        first = {}
+        first: dict[int, int] = {}
         for number, batch in enumerate(stream):
             for label in batch.classes:
                 first.setdefault(label, number)

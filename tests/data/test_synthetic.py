@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
-from lrtflite.data import open_source
+from lrtflite.data import Clip, open_source
 from lrtflite.data.synthetic import SyntheticSource, open_synthetic
 from lrtflite.data.synthetic_families import BACKBONE, STREAM
 from lrtflite.data.synthetic_objects import SHEET
@@ -25,7 +26,7 @@ def difference(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(a.astype(float) - b.astype(float)).mean())
 
 
-def sessions(clips: list) -> list[int]:
+def sessions(clips: Sequence[Clip]) -> list[int]:
     return sorted({int(clip.name.split("/")[0][1:]) for clip in clips})
 
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from coloured_pictures import draw_pictures
 
+from learning import DEFAULTS
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.errors import InputError
-from lrtflite.manifest import Manifest, Training
+from lrtflite.manifest import Manifest
 from lrtflite_firmware_sim import SimulateOptions, simulate
 from lrtflite_firmware_sim.plan import make_plan
 
@@ -25,7 +26,7 @@ def manifest() -> Manifest:
         labels=(None,) * 50,
         batch_size=120,
         new_per_batch=20,
-        training=Training(epochs=4),
+        training=DEFAULTS,
         replay_size=1500,
         policy="algorithm1",
     )
@@ -62,7 +63,7 @@ def test_another_mini_batch_is_said(manifest: Manifest) -> None:
 def test_nic_leaves_it_to_the_bundle(manifest: Manifest) -> None:
     plan = make_plan(manifest, SimulateOptions())
     assert (plan.training, plan.replay_size, plan.policy) == (
-        Training(epochs=4),
+        DEFAULTS,
         1500,
         "algorithm1",
     )
@@ -72,8 +73,8 @@ def test_nic_leaves_it_to_the_bundle(manifest: Manifest) -> None:
 def test_the_trunk_has_a_learning_rate_of_its_own(manifest: Manifest) -> None:
     deep = replace(manifest, replay_layer="conv5_4/dw")
     plan = make_plan(deep, SimulateOptions(lr=0.5, trunk_lr=0.25))
-    assert plan.training == Training(epochs=4, lr=0.5, trunk_lr=0.25)
-    assert make_plan(deep, SimulateOptions()).training.trunk_lr == Training.trunk_lr
+    assert plan.training == DEFAULTS.with_options(lr=0.5, trunk_lr=0.25)
+    assert make_plan(deep, SimulateOptions()).training.trunk_lr == DEFAULTS.trunk_lr
     with pytest.raises(InputError, match="no trunk_lr for a bundle of pool6"):
         make_plan(manifest, SimulateOptions(trunk_lr=0.25))
 
@@ -110,9 +111,12 @@ def test_a_stream_with_nothing_new_later_is_said(manifest: Manifest, pictures: P
         ({"protocol": "x"}, "protocol of nic, app"),
         ({"policy": "x"}, "policy of algorithm1, balanced"),
         ({"runtime": "x"}, "runtime of auto, litert, tflite"),
-        ({"sessions": 0}, "sessions of at least 1, got 0"),
-        ({"replay_size": -1}, "replay size of at least 0"),
-        ({"threads": 0}, "threads of at least 1"),
+        ({"sessions": 0}, "sessions as a whole number of at least 1, got 0"),
+        ({"replay_size": -1}, "replay_size as a whole number from 0 to 100,000,000, got -1"),
+        ({"threads": 0}, "threads as a whole number from 1 to 64, got 0"),
+        ({"threads": 10**12}, "threads as a whole number from 1 to 64, got 1000000000000"),
+        ({"threads": "2"}, "from 1 to 64, got '2'"),
+        ({"seed": 1.5}, "seed as a whole number of at least 0, got 1.5"),
     ],
 )
 def test_options_are_checked(wrong: dict[str, object], said: str) -> None:
@@ -129,7 +133,7 @@ def test_a_session_takes_forty_steps(tmp_path: Path) -> None:
     first, second = result.accuracy
     assert (first.frames, second.frames) == (100, 100)
     # With nothing to replay, the hundred frames fill one mini-batch an epoch; eight would be few.
-    assert first.steps == Training().least_steps == 24
+    assert first.steps == DEFAULTS.least_steps == 24
     assert result.bundle.new_per_batch == 20
     assert second.steps == 8 * 5
     assert result.replay_patterns == 200

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from learning import DEFAULTS
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.errors import BundleError, InputError, LrtfliteError, NoFreeSlot
-from lrtflite.manifest import Training
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.ram import peak_ram_bytes
 
-TRAINING = Training(epochs=1)
+TRAINING = DEFAULTS.with_options(epochs=1)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def test_its_ram_is_not_that_of_its_parent(bundle: Path) -> None:
 
 def test_frames_are_taken_while_they_arrive(device: DeviceProcess, bundle: Path) -> None:
     frames = noise(bundle, 100)
-    taken = []
+    taken: list[int] = []
 
     def camera() -> Iterator[NDArray[np.uint8]]:
         for number, frame in enumerate(frames):

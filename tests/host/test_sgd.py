@@ -54,7 +54,7 @@ def test_accuracy_counts_every_frame_once() -> None:
     inputs = keras.Input((1, 1, 3))
     model = keras.Model(inputs, keras.layers.Flatten()(inputs))  # the brightest channel wins
     trainer = SgdTrainer(model, momentum=0.9, weight_decay=0.0)
-    frames = np.eye(3, dtype=np.uint8).reshape(3, 1, 1, 3)[[0, 1, 2, 0, 1]] * 200
+    frames = np.eye(3, dtype=np.uint8).reshape(3, 1, 1, 3)[[0, 1, 2, 0, 1]] * np.uint8(200)
     labels = np.array([0, 1, 2, 0, 0])
     assert trainer.accuracy(frames, labels, batch_size=2) == 0.8
     assert np.isnan(trainer.accuracy(frames[:0], labels[:0], batch_size=2))

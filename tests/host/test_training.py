@@ -6,16 +6,18 @@ import threading
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
-from coloured_source import ColouredSource
 from numpy.typing import NDArray
 
+from coloured_source import ColouredSource
 from lrtflite.errors import ModelError, SessionCancelled
 from lrtflite.host.epoch_loop import EpochLoop, learning_rate
 from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.model_file import load_model
+from lrtflite.host.sgd import SgdTrainer
 from lrtflite.host.train_checkpoint import Epoch, TrainState, checkpoint_path
 from lrtflite.host.train_data import Frames, TrainData
 from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
@@ -127,7 +129,7 @@ def test_early_stop_keeps_the_best_epoch(tmp_path: Path) -> None:
     validation = np.array([epoch.validation for epoch in result.history], float)
     best = int(validation.argmax())
     assert result.stopped_early
-    assert len(result.history) == best + 1 + options.patience
+    assert len(result.history) == best + 1 + 2
     assert result.best_epoch == best + 1
     assert result.counts == (2, 2, 2, 2)  # the other clip of each class validates
 
@@ -180,7 +182,9 @@ def test_every_mini_batch_is_full_and_every_frame_comes(tmp_path: Path) -> None:
     frames = Frames(np.zeros((10, 1, 1, 3), np.uint8), np.arange(10))
     recorder, observer = Recorder(), Stop()
     options = replace(SMALL, batch_size=4, epochs=2, augment=False)
-    loop = EpochLoop(recorder, TrainData(frames, frames, frames), options, TrainState())
+    loop = EpochLoop(
+        cast(SgdTrainer, recorder), TrainData(frames, frames, frames), options, TrainState()
+    )
     list(loop.run(observer, observer.cancel, tmp_path / "checkpoint.npz"))
 
     assert [len(slots) for slots in recorder.seen] == [4] * 6

@@ -1,0 +1,167 @@
+"""An answer is of one state, also while a session is committed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import lrtflite.knowledge as knowledge_module
+from fake_bundle import SHAPE, FakeModel, make_bundle
+from learning import TRAINING, latents_of
+from lrtflite import Learner
+
+Open = Callable[..., Learner]
+
+
+class Intruder:
+    """Commits a session of another thread when a model is asked for `signature`.
+
+    Before the model answers, or, with `late`, after it. It waits a second for the commit and then
+    lets the call through: where a lock keeps the commit out, it comes later.
+    """
+
+    def __init__(
+        self, model: Any, signature: str, session: Callable[[], object], *, late: bool = False
+    ) -> None:
+        self._late = late
+        self._model, self._run, self._signature = model, model.run, signature
+        self._committed = threading.Event()
+        self._thread = threading.Thread(target=self._learn, args=(session,))
+        self._skip = 0
+        model.run = self
+
+    def after(self, calls: int) -> Intruder:
+        """Let so many calls pass first."""
+        self._skip = calls
+        return self
+
+    def __call__(self, signature: str, **inputs: Any) -> Any:
+        mine = signature == self._signature and not self._thread.ident
+        if mine and self._skip:
+            self._skip -= 1
+            mine = False
+        if mine and not self._late:
+            self._intrude()
+        answer = self._run(signature, **inputs)
+        if mine and self._late:
+            self._intrude()
+        return answer
+
+    def _intrude(self) -> None:
+        self._thread.start()
+        self._committed.wait(1.0)
+
+    def join(self) -> None:
+        assert self._thread.ident, "the model was not asked"
+        self._thread.join()
+        self._model.run = self._run
+
+    def _learn(self, session: Callable[[], object]) -> None:
+        session()
+        self._committed.set()
+
+
+@pytest.fixture
+def open_adapting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Learner]:
+    """A learner whose moments adapt and that knows two grey things."""
+    monkeypatch.setattr(knowledge_module, "Model", FakeModel)
+    with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
+        for value, label in ((10, "dark"), (30, "grey")):
+            learner.learn(frame(value), label)
+        yield learner
+
+
+def frame(value: int) -> np.ndarray:
+    return np.full(SHAPE, value, np.uint8)
+
+
+def test_labels_and_weights_are_of_one_state(open_learner: Open) -> None:
+    learner = open_learner()
+    learner.learn_latents(latents_of(0), "old", training=TRAINING)
+    intruder = Intruder(
+        learner._known.serving,
+        "infer",
+        lambda: learner.learn_latents(latents_of(1), "new", training=TRAINING),
+    )
+    [[answer]] = learner.predict_latents(latents_of(1, 1), top=1)
+    assert (answer.label, answer.probability) == ("old", 1.0)
+    intruder.join()
+    [[answer]] = learner.predict_latents(latents_of(1, 1), top=1)
+    assert answer.label == "new"
+
+
+def test_moments_and_weights_are_of_one_state(open_adapting: Learner) -> None:
+    learner = open_adapting
+    before = learner.predict(frame(20))
+    session = lambda: learner.learn([frame(v) for v in (200, 210, 220)], "white")  # noqa: E731
+    intruder = Intruder(learner._known.features, "extract", session, late=True)
+    answer = learner.predict(frame(20))
+    intruder.join()
+    after = learner.predict(frame(20))
+    assert before != after
+    assert answer in (before, after)
+
+
+def test_latents_are_of_one_state(open_adapting: Learner) -> None:
+    learner = open_adapting
+    both = np.stack([frame(20), frame(20)])
+    session = lambda: learner.learn([frame(v) for v in (200, 210, 220)], "white")  # noqa: E731
+    intruder = Intruder(learner._known.features, "extract", session).after(1)
+    # The session extracts in a thread of its own, so it is the second frame that finds it done.
+    first, second = learner.extract(both)
+    intruder.join()
+    np.testing.assert_array_equal(first, second)
+
+
+def test_many_latents_are_answered_by_one_state(
+    open_learner: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner = open_learner()
+    learner.learn_latents(latents_of(0), "old", training=TRAINING)
+    monkeypatch.setattr("lrtflite.learner.AT_ONCE_BYTES", 4 * 1024)  # four latents at a time
+    intruder = Intruder(
+        learner._known.serving,
+        "infer",
+        lambda: learner.learn_latents(latents_of(1), "new", training=TRAINING),
+    ).after(1)
+    found = learner.probabilities(latents_of(1, 12))
+    intruder.join()
+    np.testing.assert_array_equal(found[:, 0], 1.0)
+    assert learner.probabilities(latents_of(1, 12))[:, 1].min() > 0.5
+
+
+def test_what_is_learned_is_of_one_state(open_learner: Open) -> None:
+    learner = open_learner()
+    learner.learn_latents(latents_of(0), "cup", training=TRAINING)
+
+    def give_the_name_away() -> None:
+        learner.forget("cup")
+        learner.rename(0, "never taught")
+
+    Intruder(learner._known.serving, "save", give_the_name_away, late=True)
+    assert learner.learned in (("cup",), ())
+
+
+def test_reading_what_is_learned_copies_no_head(open_learner: Open) -> None:
+    learner = open_learner()
+    learner.learn_latents(latents_of(0), "cup", training=TRAINING)
+    learner._known.serving.run = lambda *_, **__: pytest.fail("no model is asked")  # type: ignore[method-assign]
+    assert learner.learned == ("cup",)
+
+
+def test_a_session_saves_its_head_once(open_learner: Open, tmp_path: Path) -> None:
+    learner = open_learner(tmp_path)
+    run, calls = learner._known.training.run, []
+
+    def record(signature: str, **inputs: Any) -> Any:
+        calls.append(signature)
+        return run(signature, **inputs)
+
+    learner._known.training.run = record  # type: ignore[method-assign]
+    learner.learn_latents(latents_of(0), "cup", training=TRAINING)
+    assert calls.count("save") == 1
