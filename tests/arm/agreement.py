@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 # Largest difference allowed in a loss and in a probability. Kernels of another processor add
-# float32 terms in another order, which is 1e-7 to 1e-6 after these sessions of a dozen steps.
-# A learning rate that is wrong by 1 % moves both by 2e-3.
+# float32 terms in another order, so both differ by 1e-7 to 1e-5 after these sessions; a learning
+# rate that is wrong by 1 % moves both by more than 1e-3.
 TOLERANCE = 1e-4
 
 
