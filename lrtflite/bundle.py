@@ -17,6 +17,8 @@ FEATURES = "features.tflite"
 HEAD = "head.tflite"
 GOLDEN = "golden.npz"
 FILES = (FEATURES, HEAD, GOLDEN)
+# What a bundle was taught before it shipped, if anything: a state, in the state's own format.
+INITIAL = "initial-state.npz"
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class Bundle:
     @property
     def golden(self) -> Path:
         return self.path / GOLDEN
+
+    @property
+    def initial(self) -> Path | None:
+        """The state that a new learner starts from; None where the bundle was taught nothing."""
+        return self.path / INITIAL if INITIAL in self.manifest.files else None
 
     @property
     def identity(self) -> str:

@@ -17,14 +17,13 @@ from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint, State
 from lrtflite.errors import BundleError, LrtfliteError, StateError
-from lrtflite.memory import ReplayMemory
+from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS, ReplayMemory
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.runtime import Model
+from lrtflite.shipping import fit_memory, read_initial
 from lrtflite.slots import Slots
 from lrtflite.verify import check_signatures
 
-# Read from a state into the memory itself: at some replay layers it is hundreds of megabytes.
-MEMORY_LATENTS = "memory/latents"
 # Counts of patterns by class slot: what was never taught has 0.
 TAUGHT = "head/past"
 # Attempts to read a state whose learner commits meanwhile, and so removes older generations.
@@ -135,8 +134,8 @@ class Knowledge:
                 try:
                     if found is not None:
                         opened._restore(found)
-                    elif checkpoint is not None:
-                        checkpoint.commit(opened.state())
+                    else:
+                        opened._start()
                 except StateError as error:
                     gone = isinstance(error.__cause__, FileNotFoundError)
                     if read_only and gone and attempt + 1 < READS:
@@ -160,15 +159,20 @@ class Knowledge:
     @contextmanager
     def change(self) -> Iterator[None]:
         """Let one change at a time in; unless it is committed, all is as before."""
+        if self._read_only:
+            raise StateError("This learner is read-only; open it without read_only to change it")
+        with self.alone():
+            # Not before: while it is idle, another thread may close it and let the path go.
+            if self._closed:
+                raise StateError("This learner is closed; open the bundle and its state again")
+            yield
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep every change out but the caller's own."""
         mine = Change()
         try:
             with self._guard:
-                if self._read_only:
-                    raise StateError(
-                        "This learner is read-only; open it without read_only to change it"
-                    )
-                if self._closed:
-                    raise StateError("This learner is closed; open the bundle and its state again")
                 if self._is_changing():
                     raise LrtfliteError("A session is running already; wait for it, or cancel it")
                 self._change = weakref.ref(mine)
@@ -223,7 +227,7 @@ class Knowledge:
             arrays={
                 **made.models,
                 MEMORY_LATENTS: self.memory.latents,
-                "memory/labels": self.memory.labels,
+                MEMORY_LABELS: self.memory.labels,
             },
             meta={
                 "bundle": self.bundle.identity,
@@ -236,6 +240,16 @@ class Knowledge:
             },
         )
 
+    def _start(self) -> None:
+        """Begin a new state, from what the bundle was taught before it shipped."""
+        initial = read_initial(self.bundle, later=(MEMORY_LATENTS,))
+        if initial is not None:
+            seeded = self.rng.bit_generator.state
+            self._restore(fit_memory(initial, self.memory.capacity, self.rng))
+            self.rng.bit_generator.state = seeded
+        if self._checkpoint is not None:
+            self._checkpoint.commit(self.state())
+
     def _restore(self, state: State) -> None:
         """Become what a state is; its `MEMORY_LATENTS` are still in its file."""
         if state.meta["bundle"] != self.bundle.identity:
@@ -246,7 +260,7 @@ class Knowledge:
                 f"bundle ({what}); open its own bundle, or a new state path"
             )
         self.memory.load(
-            state.arrays["memory/labels"], lambda out: state.read_into(MEMORY_LATENTS, out)
+            state.arrays[MEMORY_LABELS], lambda out: state.read_into(MEMORY_LATENTS, out)
         )
         self._take_over(
             Commit(state.arrays, Slots(tuple(state.meta["labels"])), int(state.meta["sessions"]))

@@ -26,6 +26,7 @@ from lrtflite.model_state import restore_models, save_models
 from lrtflite.moments import adapt_moments
 from lrtflite.prediction import Prediction, top_predictions
 from lrtflite.session import OnProgress, Session, SessionReport
+from lrtflite.shipping import ship
 from lrtflite.slots import Label
 
 Labels = Union[Label, Sequence[Label]]
@@ -201,6 +202,11 @@ class Learner:
             restore_models(models, known.training, known.adapting)
             self.memory.forget(slot)
             known.commit(models, slots=known.slots.free(slot))
+
+    def ship(self, out: str | Path, *, replace: bool = False) -> Bundle:
+        """Write the bundle `out`, whose new learners start from all that this one knows."""
+        with self._known.alone():
+            return ship(self.bundle, self._known.state(), out, replace_bundle=replace)
 
     def close(self) -> None:
         """Let go of the state path. A closed learner still predicts, and learns no more.

@@ -15,6 +15,10 @@ from numpy.typing import DTypeLike, NDArray
 from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError
 
+# Names of its arrays in a state. The latents are read into the memory itself: at some replay layers
+# they are hundreds of megabytes.
+MEMORY_LATENTS, MEMORY_LABELS = "memory/latents", "memory/labels"
+
 Indices = NDArray[np.int64]
 Slots = NDArray[np.int32]  # the class slot of each pattern
 # More latents than any memory has; numpy's own limit is reached first at most layers.

@@ -16,6 +16,7 @@ from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
 from lrtflite.manifest import RATES, TRUNK_RATES, Manifest
 from lrtflite.runtime import Model, Signature, describe_runtime
+from lrtflite.shipping import check_initial
 
 # float32 sums of up to 10^4 terms, added in another order by each runtime's kernels, differ by
 # some 1e-5 of their size; latents pass through 27 layers. A wrong op is off by far more. Small
@@ -54,6 +55,7 @@ def verify_bundle(path: str | Path, *, runtime: str = "auto", threads: int = 1) 
     checks += check_signatures(bundle.manifest, features, head)
     if all(check.passed for check in checks):
         checks += _check_golden(_read_golden(bundle.golden), features, head)
+        checks.append(Check("initial state", True, check_initial(bundle, head)))
     return checks
 
 

@@ -84,7 +84,9 @@ def command(
     every installed runtime before it is put in place. How it trains is a default, which a device
     may change in each session.
     """
-    from lrtflite_converters.destination import check_out
+    from lrtflite.bundle import MANIFEST, Bundle
+    from lrtflite.destination import check_out
+    from lrtflite_cli.progress import stages
     from lrtflite_converters.options import ExportOptions, check_source, read_labels
 
     options = ExportOptions(
@@ -105,15 +107,25 @@ def command(
     # What was typed is checked by now: TensorFlow takes seconds to load.
     from lrtflite_converters.convert import convert
 
-    convert(
-        out,
-        options=options,
-        model=model,
-        weights=weights,
-        alpha=alpha,
-        input_size=input_size,
-        replace=replace,
-        progress=lambda line: click.echo(line, err=True),
-    )
+    replaces = (out / MANIFEST).exists()
+    with stages() as stage:
+        convert(
+            out,
+            options=options,
+            model=model,
+            weights=weights,
+            alpha=alpha,
+            input_size=input_size,
+            replace=replace,
+            stage=stage,
+        )
+    manifest = Bundle.open(out).manifest
     click.echo(f"{out}")
+    if replaces:
+        click.echo(
+            f"Replaced the bundle in {out}; states of the old one do not open with it", err=True
+        )
+    click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
+    if manifest.measured is not None:
+        click.echo(f"Costs: {manifest.measured}", err=True)
     click.echo(f"Next: lrtflite inspect {out}; lrtflite simulate {out}", err=True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from lrtflite.bundle import Bundle
     from lrtflite.manifest import Manifest
 
 
@@ -18,7 +19,8 @@ def command(bundle: str, as_json: bool) -> None:
     """Say what is inside BUNDLE; its files are checked against their hashes on the way."""
     from lrtflite.bundle import Bundle
 
-    manifest = Bundle.open(bundle).manifest
+    opened = Bundle.open(bundle)
+    manifest = opened.manifest
     if as_json:
         click.echo(manifest.to_json(), nl=False)
         return
@@ -45,16 +47,32 @@ def command(bundle: str, as_json: bool) -> None:
         *_trunk_rows(manifest),
         ("slots", f"{manifest.slots}: {len(named)} labelled, {manifest.slots - len(named)} free"),
         ("labels", ", ".join(named) or "none yet"),
+        ("knows", _knows(opened)),
         *(
             (name, f"{file.bytes:,} bytes, {file.sha256[:12]}")
             for name, file in sorted(manifest.files.items())
         ),
+        ("costs", str(manifest.measured or "not measured")),
         *((f"ops of {name}", ", ".join(ops)) for name, ops in sorted(manifest.ops.items())),
         ("made with", ", ".join(f"{k} {v}" for k, v in sorted(manifest.tools.items()))),
     ]
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         click.echo(f"{name:<{width}}  {value}")
+
+
+def _knows(bundle: Bundle) -> str:
+    from lrtflite.memory import MEMORY_LABELS
+    from lrtflite.shipping import read_initial
+
+    state = read_initial(bundle)
+    if state is None:
+        return "nothing yet: a new learner starts without a memory"
+    named = sum(label is not None for label in state.meta["labels"])
+    return (
+        f"{named} classes from {state.meta['sessions']} session(s), with "
+        f"{len(state.arrays[MEMORY_LABELS])} latents to replay"
+    )
 
 
 def _trunk_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:

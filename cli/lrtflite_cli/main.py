@@ -17,6 +17,7 @@ COMMANDS = {
     "layers": "Show what each replay layer costs.",
     "train": "Train a network on the host, for convert.",
     "convert": "Make a bundle that learns on the device.",
+    "teach": "Teach a bundle at a desk, so that it ships with what it knows.",
     "verify": "Prove a bundle on the runtime at hand.",
     "inspect": "Say what is inside a bundle.",
     "simulate": "Run learning sessions as a device would, and measure them.",

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import LrtfliteError
 from lrtflite.learner import Learner
+from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import describe_runtime
 from lrtflite.session import Progress
 from lrtflite_firmware_sim.messages import (
@@ -40,7 +41,6 @@ from lrtflite_firmware_sim.messages import (
     receive,
     send,
 )
-from lrtflite_firmware_sim.ram import peak_ram_mb
 
 
 class HungUp(Exception):

@@ -22,6 +22,7 @@ from lrtflite.errors import InputError
 from lrtflite.manifest import Manifest, Training
 from lrtflite.memory import POLICIES, check_memory
 from lrtflite.runtime import MOST_THREADS, RUNTIMES
+from lrtflite.teaching import check_room
 
 PROTOCOLS = ("nic", "app")
 APP_FPS = 5
@@ -99,7 +100,7 @@ def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
     if app and spec == "synthetic":
         spec = f"synthetic?frames={APP_FRAMES}"
     source = open_source(spec, size=manifest.input_size, seed=options.seed)
-    check_room(source, manifest)
+    check_room(source, manifest.labels)
     stream = _stream_options(options)
     batches = nic_stream(source, stream) if app else make_stream(source, stream)
     facts = {**describe_stream(source, stream), "dataset": spec}
@@ -124,19 +125,6 @@ def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
             *_stream_notes(batches, source),
         ),
     )
-
-
-def check_room(source: FrameSource, manifest: Manifest) -> None:
-    """A class finds its slot by name, and takes a free one where the bundle has no such label."""
-    free = manifest.labels.count(None)
-    foreign = sum(name not in manifest.labels for name in source.classes)
-    if foreign > free:
-        taken = manifest.slots - free
-        raise InputError(
-            f"Expected a bundle with room for the {len(source.classes)} classes of {source.name}, "
-            f"got {manifest.slots} slots, {free} of them free; "
-            f"convert one with --classes {taken + foreign}"
-        )
 
 
 def _stream_options(options: SimulateOptions) -> StreamOptions:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lrtflite.errors import DataError
+from lrtflite.machine import Machine
 from lrtflite.manifest import Training
-from lrtflite_firmware_sim.machine import Machine
 
 FORMAT = 2
 

@@ -11,9 +11,9 @@ import numpy as np
 from lrtflite import metrics
 from lrtflite.bundle import FEATURES, HEAD, Bundle, demo_bundle
 from lrtflite.data import Batch
+from lrtflite.machine import filesystem_of, this_machine, versions
 from lrtflite.session import Progress, SessionReport
 from lrtflite_firmware_sim.device_process import DeviceProcess
-from lrtflite_firmware_sim.machine import filesystem_of, this_machine, versions
 from lrtflite_firmware_sim.plan import APP_FPS, Plan, SimulateOptions, make_plan
 from lrtflite_firmware_sim.results import (
     BundleFacts,

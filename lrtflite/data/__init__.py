@@ -7,7 +7,14 @@ device sees in one learning session each. Frames are read only when someone iter
 from __future__ import annotations
 
 from lrtflite.data.source import Clip, Frame, FrameSource, ListedSource, Part, open_source
-from lrtflite.data.stream import Batch, StreamOptions, describe_stream, make_stream, nic_stream
+from lrtflite.data.stream import (
+    Batch,
+    StreamOptions,
+    describe_stream,
+    make_stream,
+    nic_stream,
+    whole_batch,
+)
 
 __all__ = [
     "Batch",
@@ -21,4 +28,5 @@ __all__ = [
     "make_stream",
     "nic_stream",
     "open_source",
+    "whole_batch",
 ]

@@ -66,6 +66,12 @@ class StreamOptions:
                 raise InputError(f"Expected {key} as an integer of at least {low}, got {value!r}")
 
 
+def whole_batch(source: FrameSource, batch_frames: int | None = None) -> Batch:
+    """All training frames in one batch, at most `batch_frames` of each class, evenly spread."""
+    parts = tuple((clip, tuple(range(clip.length))) for clip in source.train_clips())
+    return Batch(_cap(parts, batch_frames))
+
+
 def make_stream(source: FrameSource, options: StreamOptions | None = None) -> list[Batch]:
     """The source's own batches where its authors published lists, else a NIC stream.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -16,16 +17,18 @@ from lrtflite_cli.convert import command
 
 
 @pytest.fixture
-def converted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def converted(monkeypatch: pytest.MonkeyPatch, demo: Path, tmp_path: Path) -> list[dict[str, Any]]:
     """Every call of `convert`, which needs TensorFlow and is not the matter here."""
     calls: list[dict[str, Any]] = []
 
-    def convert(_: object, *, options: Any, **__: object) -> None:
+    def convert(out: Path, *, options: Any, **__: object) -> None:
+        shutil.copytree(demo, out)
         calls.append(vars(options))
 
     module = ModuleType("lrtflite_converters.convert")
     vars(module)["convert"] = convert
     monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.chdir(tmp_path)
     return calls
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from learning import DEFAULTS
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.errors import BundleError, InputError, LrtfliteError, NoFreeSlot
+from lrtflite.ram import peak_ram_bytes
 from lrtflite_firmware_sim.device_process import DeviceProcess
-from lrtflite_firmware_sim.ram import peak_ram_bytes
 
 TRAINING = DEFAULTS.with_options(epochs=1)
 

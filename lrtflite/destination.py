@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lrtflite.bundle import FILES, MANIFEST
+from lrtflite.bundle import FILES, INITIAL, MANIFEST
 from lrtflite.errors import BundleError
 
 
 def check_out(out: Path, *, replace: bool) -> None:
-    """Refuse an output path that holds anything but a bundle to replace, or cannot be written."""
+    """Raise BundleError if `out` holds anything but a bundle to replace, or cannot be written."""
     if out.exists():
         found = {path.name for path in out.iterdir()} if out.is_dir() else {out.name}
-        if found and (MANIFEST not in found or found.difference({MANIFEST, *FILES})):
+        if found and (MANIFEST not in found or found.difference({MANIFEST, *FILES, INITIAL})):
             raise BundleError(
                 f"Expected a new or empty folder, or a bundle and nothing else, got {out}; "
                 "choose another --out"
@@ -25,15 +25,27 @@ def check_out(out: Path, *, replace: bool) -> None:
                 f"Expected a new or empty folder, got the bundle {out}; choose another --out, or "
                 "give --replace (states that were taught with it will not open with the new one)"
             )
-    parent_of(out)
+    _parent_of(out)
 
 
-def put_in_place(made: Path, out: Path, *, aside: Path) -> None:
+@contextmanager
+def making_bundle(out: Path) -> Iterator[Path]:
+    """Yield an empty folder, which takes the place of `out` once the block has filled it."""
+    parent = _parent_of(out)
+    with _writing(out), tempfile.TemporaryDirectory(dir=parent, prefix=".bundle-") as folder:
+        made = Path(folder) / "bundle"
+        made.mkdir()
+        yield made
+        _put_in_place(made, out, aside=Path(folder) / "old")
+
+
+def _put_in_place(made: Path, out: Path, *, aside: Path) -> None:
     """Swap folders, so that the old bundle or the new one is there."""
     if out.exists() and not any(out.iterdir()):
-        # It may be the folder that someone stands in, which cannot be swapped.
-        for name in (*FILES, MANIFEST):
-            (made / name).replace(out / name)
+        # It may be the folder that someone stands in, which cannot be swapped. A folder without a
+        # manifest is no bundle yet, so that comes last.
+        for path in sorted(made.iterdir(), key=lambda path: path.name == MANIFEST):
+            path.replace(out / path.name)
         return
     replaces = out.exists()
     if replaces:
@@ -46,9 +58,9 @@ def put_in_place(made: Path, out: Path, *, aside: Path) -> None:
         raise
 
 
-def parent_of(out: Path) -> Path:
+def _parent_of(out: Path) -> Path:
     parent = out.resolve().parent
-    with writing(out):
+    with _writing(out):
         parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=parent):
             pass
@@ -56,7 +68,7 @@ def parent_of(out: Path) -> Path:
 
 
 @contextmanager
-def writing(out: Path) -> Iterator[None]:
+def _writing(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:

@@ -1,0 +1,46 @@
+"""The options of every command that opens a learner."""
+
+from __future__ import annotations
+
+from typing import Any, Callable
+
+import click
+
+from lrtflite.memory import POLICIES
+from lrtflite.runtime import MOST_THREADS, RUNTIMES
+
+
+def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
+    """`--replay-size`, `--policy`, `--threads`, `--runtime`, `--seed`; words for two defaults."""
+    options = (
+        click.option(
+            "--replay-size",
+            type=click.IntRange(min=0),
+            help="Latents kept.",
+            show_default=replay_size,
+        ),
+        click.option(
+            "--policy",
+            type=click.Choice(list(POLICIES)),
+            help="Which latents are kept.",
+            show_default=policy,
+        ),
+        click.option(
+            "--threads", type=click.IntRange(1, MOST_THREADS), default=1, show_default=True
+        ),
+        click.option(
+            "--runtime",
+            type=click.Choice(["auto", *RUNTIMES]),
+            default="auto",
+            show_default=True,
+            help="ai-edge-litert or tflite-runtime.",
+        ),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+    )
+
+    def decorate(command: Any) -> Any:
+        for option in reversed(options):  # click lists the last one applied first
+            command = option(command)
+        return command
+
+    return decorate

@@ -1,0 +1,117 @@
+"""`lrtflite teach`: teach a bundle at a desk, so that it ships with what it knows."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from lrtflite_cli.learner_options import learner_options
+from lrtflite_cli.training_options import training_options
+
+if TYPE_CHECKING:
+    from lrtflite.teaching import Taught
+
+WORDS = {
+    "extract": "extracting frames",
+    "train": "training steps",
+    "adapt": "adapting moments",
+    "checkpoint": "keeping the state",
+    "test": "testing held-out frames",
+}
+WEAK = 0.8
+
+
+@click.command()
+@click.argument("bundle", type=click.Path())
+@click.option(
+    "--dataset",
+    required=True,
+    help="folder:PATH (one folder per class), core50:PATH or synthetic; settings after a ?.",
+)
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="The bundle to write.")
+@click.option("--replace", is_flag=True, help="Replace the bundle that --out holds.")
+@click.option(
+    "--batch-frames",
+    type=click.IntRange(min=1),
+    help="Frames per class, at most, evenly spread.",
+    show_default="all",
+)
+@training_options(epochs="bundle's", lr="bundle's", trunk_lr="bundle's")
+@learner_options(replay_size="bundle's", policy="bundle's")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(
+    bundle: str,
+    dataset: str,
+    out: Path,
+    seed: int,
+    replace: bool,
+    batch_frames: int | None,
+    as_json: bool,
+    epochs: int | None,
+    lr: float | None,
+    trunk_lr: float | None,
+    **options: Any,
+) -> None:
+    """Teach BUNDLE a data set, and write a bundle that knows it.
+
+    The device's own learner runs here: one session with all training frames. The new bundle
+    carries the head and a replay memory, so that a device which starts from it keeps what it was
+    taught while it learns more. TensorFlow is not needed.
+    """
+    from lrtflite.bundle import Bundle
+    from lrtflite.data import open_source
+    from lrtflite.learner import Learner
+    from lrtflite.quiet import quiet_stderr
+    from lrtflite.teaching import teach
+    from lrtflite_cli.progress import phases
+
+    opened = Bundle.open(bundle)
+    source = open_source(dataset, size=opened.manifest.input_size, seed=seed)
+    training = opened.manifest.training.with_options(epochs=epochs, lr=lr, trunk_lr=trunk_lr)
+    # The runtimes announce their delegate on stderr.
+    with quiet_stderr():
+        learner = Learner.open(opened, seed=seed, **options)
+    with phases(WORDS) as step:
+        taught = teach(
+            learner,
+            source,
+            out,
+            training=training,
+            batch_frames=batch_frames,
+            replace=replace,
+            on_step=step,
+        )
+    click.echo(_as_json(taught) if as_json else _as_text(taught))
+
+
+def _as_text(taught: Taught) -> str:
+    report, path = taught.report, taught.bundle.path
+    lines = [
+        f"{path}: taught {len(report.labels)} classes from {report.frames} frames in "
+        f"{report.ready_to_committed_ms / 1e3:.1f} s; ships {taught.latents} latents",
+        f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames",
+    ]
+    weak = {name: share for name, share in taught.by_class.items() if share < WEAK}
+    if weak:
+        named = ", ".join(f"{name} {share:.0%}" for name, share in sorted(weak.items()))
+        lines.append(f"below {WEAK:.0%}: {named}; more frames, from more sides, may help")
+    return "\n".join([*lines, f"next: lrtflite verify {path}; lrtflite simulate {path}"])
+
+
+def _as_json(taught: Taught) -> str:
+    record = {
+        "bundle": str(taught.bundle.path),
+        "classes": taught.report.labels,
+        "frames": taught.report.frames,
+        "steps": taught.report.steps,
+        "loss": taught.report.loss,
+        "session_ms": taught.report.ready_to_committed_ms,
+        "held_out_accuracy": taught.accuracy,
+        "held_out_frames": taught.held_out,
+        "by_class": taught.by_class,
+        "replay_patterns": taught.latents,
+    }
+    return json.dumps(record, indent=2)
