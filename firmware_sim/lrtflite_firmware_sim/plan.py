@@ -6,6 +6,7 @@ its Android application (20 seconds of video at 5 fps for each new class).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
 from lrtflite.arguments import whole_number
@@ -93,11 +94,16 @@ class Plan:
 
 
 def make_plan(
-    manifest: Manifest, options: SimulateOptions, *, on_file: OnFile | None = None
+    manifest: Manifest,
+    options: SimulateOptions,
+    *,
+    known: Collection[str] = (),
+    on_file: OnFile | None = None,
 ) -> Plan:
     """Settle everything for a bundle; whatever cannot work is an error here, before the run.
 
-    Every file of the data set is looked at, `on_file(looked at, of)` after each.
+    Classes that the bundle has `known` since it shipped do not come a first time. Every file of
+    the data set is looked at, `on_file(looked at, of)` after each.
     """
     app = options.protocol == "app"
     if options.trunk_lr is not None and not manifest.trains_trunk:
@@ -116,8 +122,10 @@ def make_plan(
         on_file=on_file,
     )
     check_room(source, manifest.labels)
-    stream = _stream_options(options)
-    batches = nic_stream(source, stream) if app else make_stream(source, stream)
+    taught = frozenset(label for label, name in enumerate(source.classes) if name in known)
+    stream = _stream_options(options, shipped=bool(taught))
+    make = nic_stream if app else make_stream
+    batches = make(source, stream, known=taught)
     facts = {**describe_stream(source, stream), "dataset": spec}
     if app:
         # The app has its own stream, also where a data set's authors published another.
@@ -137,16 +145,17 @@ def make_plan(
         policy=options.policy or (APP_POLICY if app else manifest.policy),
         notes=(
             *filter(None, [skipped_note(source)]),
-            *(_app_notes(manifest, batches, stream.batch_frames) if app else ()),
-            *_stream_notes(batches, source),
+            *(_app_notes(manifest, batches, stream.batch_frames, bool(taught)) if app else ()),
+            *_stream_notes(batches, source, shipped=len(taught)),
         ),
     )
 
 
-def _stream_options(options: SimulateOptions) -> StreamOptions:
+def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions:
+    """Cut the stream as asked; a device that shipped with classes is taught others one by one."""
     app = options.protocol == "app"
     given = {
-        "first_classes": options.first_classes,
+        "first_classes": 1 if shipped and options.first_classes is None else options.first_classes,
         "visits": 1 if app and options.visits is None else options.visits,
         "batch_frames": APP_FRAMES
         if app and options.batch_frames is None
@@ -157,7 +166,12 @@ def _stream_options(options: SimulateOptions) -> StreamOptions:
     )
 
 
-def _stream_notes(batches: list[Batch], source: FrameSource) -> tuple[str, ...]:
+def _stream_notes(batches: list[Batch], source: FrameSource, *, shipped: int) -> tuple[str, ...]:
+    if shipped:
+        return (
+            f"The bundle knows {shipped} of the {len(source.classes)} classes: they are tested "
+            "from the start, and taught again only in later visits.",
+        )
     if len(source.classes) > 1 and len(batches[0].classes) == len(source.classes):
         return (
             "Every class is in the first session, so nothing new comes later: give a smaller "
@@ -167,12 +181,14 @@ def _stream_notes(batches: list[Batch], source: FrameSource) -> tuple[str, ...]:
 
 
 def _app_notes(
-    manifest: Manifest, batches: list[Batch], batch_frames: int | None
+    manifest: Manifest, batches: list[Batch], batch_frames: int | None, shipped: bool
 ) -> tuple[str, ...]:
-    notes = [
-        "The first session stands for the training that the paper's app was delivered with: "
-        f"{len(batches[0].classes)} classes at once."
-    ]
+    notes = []
+    if not shipped:
+        notes.append(
+            "The first session stands for the training that the paper's app was delivered with: "
+            f"{len(batches[0].classes)} classes at once."
+        )
     new, replayed = manifest.new_per_batch, manifest.batch_size - manifest.new_per_batch
     if (new, replayed) != (APP_NEW, APP_REPLAYED):
         notes.append(
