@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
+from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
 from lrtflite.data import (
     Batch,
@@ -24,7 +25,7 @@ from lrtflite.data import (
 from lrtflite.errors import InputError
 from lrtflite.manifest import Manifest, Training
 from lrtflite.memory import POLICIES, check_memory
-from lrtflite.runtime import MOST_THREADS, RUNTIMES
+from lrtflite.runtime import MOST_THREADS, RUNTIMES, default_threads
 from lrtflite.teaching import check_room
 
 PROTOCOLS = ("nic", "app")
@@ -53,7 +54,7 @@ class SimulateOptions:
     epochs: int | None = None
     lr: float | None = None
     trunk_lr: float | None = None
-    threads: int = 1
+    threads: int | None = None
     runtime: str = "auto"
     seed: int = 0
     first_classes: int | None = None
@@ -75,7 +76,8 @@ class SimulateOptions:
             whole_number("sessions", self.sessions, least=1)
         if self.replay_size is not None:
             check_memory(self.replay_size, self.policy or next(iter(POLICIES)))
-        whole_number("threads", self.threads, least=1, most=MOST_THREADS)
+        if self.threads is not None:
+            whole_number("threads", self.threads, least=1, most=MOST_THREADS)
         whole_number("seed", self.seed)
 
 
@@ -90,6 +92,7 @@ class Plan:
     training: Training
     replay_size: int
     policy: str
+    threads: int
     notes: tuple[str, ...]
 
 
@@ -142,11 +145,13 @@ def make_plan(
             lr=options.lr, trunk_lr=options.trunk_lr, epochs=epochs
         ),
         replay_size=usual_size if options.replay_size is None else options.replay_size,
+        threads=options.threads or default_threads(trains_trunk=manifest.trains_trunk),
         policy=options.policy or (APP_POLICY if app else manifest.policy),
         notes=(
             *filter(None, [skipped_note(source)]),
             *(_app_notes(manifest, batches, stream.batch_frames, bool(taught)) if app else ()),
             *_stream_notes(batches, source, shipped=len(taught)),
+            *_advice(manifest, batches, known=len(known)),
         ),
     )
 
@@ -164,6 +169,11 @@ def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions
     return StreamOptions(
         **{name: value for name, value in given.items() if value is not None}, seed=options.seed
     )
+
+
+def _advice(manifest: Manifest, batches: list[Batch], *, known: int) -> tuple[str, ...]:
+    advice = few_classes(manifest, known=known, coming=len(batches[0].classes))
+    return () if advice is None else (advice,)
 
 
 def _stream_notes(batches: list[Batch], source: FrameSource, *, shipped: int) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def simulate(
                 DeviceProcess(
                     path,
                     runtime=options.runtime,
-                    threads=options.threads,
+                    threads=plan.threads,
                     replay_size=plan.replay_size,
                     policy=plan.policy,
                     seed=options.seed,
@@ -279,7 +279,7 @@ class _Run:
             replay_size=vitals.replay_capacity,
             policy=vitals.policy,
             runtime=vitals.runtime,
-            threads=self._options.threads,
+            threads=self._plan.threads,
             machine=this_machine(),
             versions=versions(vitals.runtime_version),
             seed=self._options.seed,
