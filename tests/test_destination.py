@@ -9,7 +9,7 @@ import pytest
 
 from lrtflite.bundle import FILES, MANIFEST
 from lrtflite.destination import making_bundle
-from lrtflite.scratch import LOCK, scratch_folder
+from lrtflite.scratch import LOCK
 
 
 def fill(folder: Path, text: str) -> Path:
@@ -20,7 +20,7 @@ def fill(folder: Path, text: str) -> Path:
 
 
 def test_ctrl_c_in_the_middle_of_the_swap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    out = make(tmp_path / "out", "old")
+    out = fill(tmp_path / "out", "old")
     rename = Path.replace
 
     def rename_and_press_ctrl_c(path: Path, target: Path) -> Path:
@@ -30,8 +30,7 @@ def test_ctrl_c_in_the_middle_of_the_swap(tmp_path: Path, monkeypatch: pytest.Mo
 
     def write() -> None:
         with making_bundle(out) as made:
-            made.rmdir()
-            make(made, "new")
+            fill(made, "new")
             monkeypatch.setattr(Path, "replace", rename_and_press_ctrl_c)
 
     with pytest.raises(KeyboardInterrupt):

@@ -82,7 +82,6 @@ from lrtflite import Learner
 
 learner = Learner.open(sys.argv[1], replay_size=20)
 size = learner.bundle.manifest.input_size
-quick = replace(learner.bundle.manifest.training, epochs=1, least_steps=1)
 frames = np.random.default_rng(0).integers(0, 256, (3, size, size, 3), np.uint8)
 
 def session(delay=0.0):

@@ -42,7 +42,6 @@ WEAK = 0.8
     help="Frames per class, at most, evenly spread.",
     show_default="all",
 )
-@skip_unreadable
 @training_options(epochs="bundle's", lr="bundle's", trunk_lr="bundle's")
 @learner_options(replay_size="bundle's", policy="bundle's")
 @skip_unreadable
@@ -68,7 +67,7 @@ def command(
     taught while it learns more. TensorFlow is not needed.
     """
     from lrtflite.bundle import Bundle
-    from lrtflite.data import open_source, skipped_note
+    from lrtflite.data import open_source, skipped_files, skipped_note
     from lrtflite.learner import Learner
     from lrtflite.quiet import quiet_stderr
     from lrtflite.teaching import teach
@@ -107,7 +106,7 @@ def _as_text(taught: Taught) -> str:
     report, path = taught.report, taught.bundle.path
     lines = [
         f"{path}: taught {len(report.labels)} classes from {report.frames} frames in "
-        f"{report.ready_to_committed_ms / 1e3:.1f} s; ships {taught.latents} latents",
+        f"{report.ready_to_committed_ms / 1e3:.2g} s; ships {taught.latents} latents",
         f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames",
     ]
     weak = {name: share for name, share in taught.by_class.items() if share < WEAK}

@@ -12,6 +12,7 @@ import tf_keras as keras
 from lrtflite.data import FrameSource
 from lrtflite.errors import ModelError, SessionCancelled
 from lrtflite.host.epoch_loop import EpochLoop, TrainObserver, restore
+from lrtflite.host.first_batch import KEPT, FirstBatch
 from lrtflite.host.freeze import extract, fits, freeze, split, unfreeze
 from lrtflite.host.model_file import check_writable, save_model
 from lrtflite.host.renorm_schedule import LATENT_REPLAY, set_limits
@@ -89,8 +90,10 @@ def train(
     )
     data = _read(selection, source.size, observer, cancel)
     identity = {**asked, "start": origin, "frames": data.digest()}
+    if resume:
+        check_identity(state, identity, path)
     freeze(model, options.freeze_below)
-    trained = model
+    trained, shipped = model, _first_batch(data, options)
     if _runs_once(model, data, options):
         below, trained = split(model, options.freeze_below)
         data = _extract(below, data, observer, cancel)
@@ -101,7 +104,6 @@ def train(
         latents=trained is not model,
     )
     if resume:
-        check_identity(state, identity, path)
         restore(trained.weights, state.weights)
         restore(trainer.velocities, state.velocities)
     state.identity = identity
@@ -114,7 +116,7 @@ def train(
     train_accuracy, _ = loop.judge(data.train)
     counts = tuple(np.bincount(data.train.slots, minlength=len(selection.labels)).tolist())
     _finish(model, selection.labels, counts)
-    save_model(model, out)
+    save_model(model, out, batch=shipped)
     path.unlink(missing_ok=True)
     return TrainResult(
         model=model,
@@ -196,6 +198,14 @@ def _extract(
     return TrainData(
         *(Frames(extract(below, frames.images, on_frames), frames.slots) for frames in sets)
     )
+
+
+def _first_batch(data: TrainData, options: TrainOptions) -> FirstBatch | None:
+    """Return some frames of each class, for the memory that ships; a backbone ships none."""
+    if options.schedule == "backbone":
+        return None
+    trained = FirstBatch(data.train.images, data.train.slots.astype(np.int32))
+    return trained.sample(KEPT, np.random.default_rng(options.seed))
 
 
 def _finish(model: keras.Model, labels: tuple[str, ...], counts: tuple[int, ...]) -> None:

@@ -74,6 +74,19 @@ def test_latents_give_the_same_training(tmp_path: Path, monkeypatch: pytest.Monk
     assert [epoch.held_out for epoch in once.history] == [e.held_out for e in always.history]
 
 
+@pytest.mark.usefixtures("eager")
+def test_resumed_above_frozen_layers(tmp_path: Path) -> None:
+    asked = options(freeze_below="conv6/dw")
+    whole = train(SOURCE, tmp_path / "whole.keras", asked)
+    out, stop = tmp_path / "parts.keras", Stop(after=1)
+    with pytest.raises(SessionCancelled, match="after step 1 of 2"):
+        train(SOURCE, out, asked, observer=stop, cancel=stop.cancel)
+    parts = train(SOURCE, out, asked, resume=True)
+    assert parts.history == whole.history
+    for ours, theirs in zip(parts.model.weights, whole.model.weights):
+        np.testing.assert_array_equal(ours, theirs)
+
+
 def test_the_parts_make_the_whole() -> None:
     model = mobilenet_v1(alpha=0.25, input_size=32, classes=3)
     frames = np.random.default_rng(0).integers(0, 256, (70, 32, 32, 3), np.uint8)
