@@ -189,7 +189,7 @@ class _Run:
         return _Judged(result, by_class[: len(self._classes)], report.timings, vitals)
 
     def _first_rows(self) -> list[int | None]:
-        """The row of `sessions` that first taught each class; -1 where the bundle knew it."""
+        """Return the row of `sessions` that first taught each class; -1: the bundle knew it."""
         known = set(self._device.opened.learned)
         rows: dict[str, int] = {
             name: row
@@ -199,7 +199,7 @@ class _Run:
         return [-1 if name in known else rows.get(name) for name in self._classes]
 
     def _time_predictions(self) -> list[float]:
-        """Milliseconds per prediction, after one round that warms up."""
+        """Return milliseconds per prediction, without the first round, which warms up."""
         rounds = [
             [self._device.predict(frame).milliseconds for frame in self._test.samples]
             for _ in range(1 + _INFER_ROUNDS)
@@ -207,7 +207,7 @@ class _Run:
         return [milliseconds for times in rounds[1:] for milliseconds in times]
 
     def result(self, *, stopped_by: BaseException | None = None) -> Simulation:
-        """What the sessions came to; after `stopped_by` the device is not asked any more."""
+        """Return the figures of all sessions so far; after `stopped_by` no device is asked."""
         done = tuple(judged.result for judged in self.sessions)
         vitals = self._device.vitals() if stopped_by is None else self.sessions[-1].vitals
         session_ms = Spread.of([session.session_ms for session in done])
