@@ -18,8 +18,9 @@ from lrtflite.data import (
     make_stream,
     nic_stream,
     open_source,
-    skipped_note,
+    source_notes,
 )
+from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
 from lrtflite.manifest import Manifest, Training
 from lrtflite.memory import POLICIES, check_memory
@@ -106,8 +107,8 @@ def make_plan(
             f"layer trains, got {options.trunk_lr:g}; leave it out, or convert at a lower layer"
         )
     spec = options.dataset
-    if app and spec == "synthetic":
-        spec = f"synthetic?frames={APP_FRAMES}"
+    if app and spec.partition("?")[0] == "synthetic":
+        spec = with_default(spec, "frames", APP_FRAMES)
     source = open_source(
         spec,
         size=manifest.input_size,
@@ -136,7 +137,7 @@ def make_plan(
         replay_size=usual_size if options.replay_size is None else options.replay_size,
         policy=options.policy or (APP_POLICY if app else manifest.policy),
         notes=(
-            *filter(None, [skipped_note(source)]),
+            *source_notes(source),
             *(_app_notes(manifest, batches, stream.batch_frames) if app else ()),
             *_stream_notes(batches, source),
         ),
