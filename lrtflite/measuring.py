@@ -16,23 +16,28 @@ from typing import Any
 
 import numpy as np
 
+from lrtflite.bundle import Bundle
 from lrtflite.costs import FRAMES, Costs
 from lrtflite.learner import Learner
 from lrtflite.machine import this_machine
 from lrtflite.minibatch import Composition
 from lrtflite.ram import peak_ram_mb
-from lrtflite.runtime import describe_runtime
+from lrtflite.runtime import default_threads, describe_runtime
 
 # Patterns of the session that is measured, of a class each. Its steps cost as much as any others.
 MEASURED = 2
 ROUNDS = 3
 
 
-def measure_costs(bundle: str | Path, *, runtime: str = "auto", threads: int = 1) -> Costs:
+def measure_costs(
+    bundle: str | Path, *, runtime: str = "auto", threads: int | None = None
+) -> Costs:
     """Teach a learner whose memory is full; its state is written to a temporary folder."""
+    opened = Bundle.open(bundle)
+    threads = threads or default_threads(trains_trunk=opened.manifest.trains_trunk)
     with (
         tempfile.TemporaryDirectory(prefix="lrtflite-costs-") as folder,
-        Learner.open(bundle, Path(folder) / "state", runtime=runtime, threads=threads) as learner,
+        Learner.open(opened, Path(folder) / "state", runtime=runtime, threads=threads) as learner,
     ):
         return _measure(learner, threads)
 

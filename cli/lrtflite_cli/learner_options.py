@@ -7,7 +7,7 @@ from typing import Any, Callable
 import click
 
 from lrtflite.memory import POLICIES
-from lrtflite.runtime import MOST_THREADS, RUNTIMES
+from lrtflite.runtime import MOST_THREADS, RUNTIMES, TRUNK_THREADS
 
 
 def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
@@ -26,7 +26,10 @@ def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
             show_default=policy,
         ),
         click.option(
-            "--threads", type=click.IntRange(1, MOST_THREADS), default=1, show_default=True
+            "--threads",
+            type=click.IntRange(1, MOST_THREADS),
+            help="Of the TFLite runtime.",
+            show_default=f"1 at pool6; below it the cores there are, at most {TRUNK_THREADS}",
         ),
         click.option(
             "--runtime",

@@ -63,7 +63,7 @@ def command(
     epochs: int | None,
     lr: float | None,
     trunk_lr: float | None,
-    threads: int,
+    threads: int | None,
     runtime: str,
     seed: int,
     first_classes: int | None,

@@ -106,7 +106,7 @@ def _as_text(taught: Taught) -> str:
     report, path = taught.report, taught.bundle.path
     lines = [
         f"{path}: taught {len(report.labels)} classes from {report.frames} frames in "
-        f"{report.ready_to_committed_ms / 1e3:.1f} s; ships {taught.latents} latents",
+        f"{report.ready_to_committed_ms / 1e3:.2g} s; ships {taught.latents} latents",
         f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames",
     ]
     weak = {name: share for name, share in taught.by_class.items() if share < WEAK}

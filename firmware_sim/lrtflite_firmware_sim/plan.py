@@ -6,8 +6,10 @@ its Android application (20 seconds of video at 5 fps for each new class).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
+from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
 from lrtflite.data import (
     Batch,
@@ -24,7 +26,7 @@ from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
 from lrtflite.manifest import Manifest, Training
 from lrtflite.memory import POLICIES, check_memory
-from lrtflite.runtime import MOST_THREADS, RUNTIMES
+from lrtflite.runtime import MOST_THREADS, RUNTIMES, default_threads
 from lrtflite.teaching import check_room
 
 PROTOCOLS = ("nic", "app")
@@ -53,7 +55,7 @@ class SimulateOptions:
     epochs: int | None = None
     lr: float | None = None
     trunk_lr: float | None = None
-    threads: int = 1
+    threads: int | None = None
     runtime: str = "auto"
     seed: int = 0
     first_classes: int | None = None
@@ -75,7 +77,8 @@ class SimulateOptions:
             whole_number("sessions", self.sessions, least=1)
         if self.replay_size is not None:
             check_memory(self.replay_size, self.policy or next(iter(POLICIES)))
-        whole_number("threads", self.threads, least=1, most=MOST_THREADS)
+        if self.threads is not None:
+            whole_number("threads", self.threads, least=1, most=MOST_THREADS)
         whole_number("seed", self.seed)
 
 
@@ -90,15 +93,21 @@ class Plan:
     training: Training
     replay_size: int
     policy: str
+    threads: int
     notes: tuple[str, ...]
 
 
 def make_plan(
-    manifest: Manifest, options: SimulateOptions, *, on_file: OnFile | None = None
+    manifest: Manifest,
+    options: SimulateOptions,
+    *,
+    known: Collection[str] = (),
+    on_file: OnFile | None = None,
 ) -> Plan:
     """Settle everything for a bundle; whatever cannot work is an error here, before the run.
 
-    Every file of the data set is looked at, `on_file(looked at, of)` after each.
+    Classes that the bundle has `known` since it shipped do not come a first time. Every file of
+    the data set is looked at, `on_file(looked at, of)` after each.
     """
     app = options.protocol == "app"
     if options.trunk_lr is not None and not manifest.trains_trunk:
@@ -117,8 +126,10 @@ def make_plan(
         on_file=on_file,
     )
     check_room(source, manifest.labels)
-    stream = _stream_options(options)
-    batches = nic_stream(source, stream) if app else make_stream(source, stream)
+    taught = frozenset(label for label, name in enumerate(source.classes) if name in known)
+    stream = _stream_options(options, shipped=bool(taught))
+    make = nic_stream if app else make_stream
+    batches = make(source, stream, known=taught)
     facts = {**describe_stream(source, stream), "dataset": spec}
     if app:
         # The app has its own stream, also where a data set's authors published another.
@@ -135,19 +146,22 @@ def make_plan(
             lr=options.lr, trunk_lr=options.trunk_lr, epochs=epochs
         ),
         replay_size=usual_size if options.replay_size is None else options.replay_size,
+        threads=options.threads or default_threads(trains_trunk=manifest.trains_trunk),
         policy=options.policy or (APP_POLICY if app else manifest.policy),
         notes=(
             *source_notes(source),
-            *(_app_notes(manifest, batches, stream.batch_frames) if app else ()),
-            *_stream_notes(batches, source),
+            *(_app_notes(manifest, batches, stream.batch_frames, bool(taught)) if app else ()),
+            *_stream_notes(batches, source, shipped=len(taught)),
+            *_advice(manifest, batches, known=len(known)),
         ),
     )
 
 
-def _stream_options(options: SimulateOptions) -> StreamOptions:
+def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions:
+    """Cut the stream as asked; a device that shipped with classes is taught others one by one."""
     app = options.protocol == "app"
     given = {
-        "first_classes": options.first_classes,
+        "first_classes": 1 if shipped and options.first_classes is None else options.first_classes,
         "visits": 1 if app and options.visits is None else options.visits,
         "batch_frames": APP_FRAMES
         if app and options.batch_frames is None
@@ -158,7 +172,17 @@ def _stream_options(options: SimulateOptions) -> StreamOptions:
     )
 
 
-def _stream_notes(batches: list[Batch], source: FrameSource) -> tuple[str, ...]:
+def _advice(manifest: Manifest, batches: list[Batch], *, known: int) -> tuple[str, ...]:
+    advice = few_classes(manifest, known=known, coming=len(batches[0].classes))
+    return () if advice is None else (advice,)
+
+
+def _stream_notes(batches: list[Batch], source: FrameSource, *, shipped: int) -> tuple[str, ...]:
+    if shipped:
+        return (
+            f"The bundle knows {shipped} of the {len(source.classes)} classes: they are tested "
+            "from the start, and taught again only in later visits.",
+        )
     if len(source.classes) > 1 and len(batches[0].classes) == len(source.classes):
         return (
             "Every class is in the first session, so nothing new comes later: give a smaller "
@@ -168,12 +192,14 @@ def _stream_notes(batches: list[Batch], source: FrameSource) -> tuple[str, ...]:
 
 
 def _app_notes(
-    manifest: Manifest, batches: list[Batch], batch_frames: int | None
+    manifest: Manifest, batches: list[Batch], batch_frames: int | None, shipped: bool
 ) -> tuple[str, ...]:
-    notes = [
-        "The first session stands for the training that the paper's app was delivered with: "
-        f"{len(batches[0].classes)} classes at once."
-    ]
+    notes = []
+    if not shipped:
+        notes.append(
+            "The first session stands for the training that the paper's app was delivered with: "
+            f"{len(batches[0].classes)} classes at once."
+        )
     new, replayed = manifest.new_per_batch, manifest.batch_size - manifest.new_per_batch
     if (new, replayed) != (APP_NEW, APP_REPLAYED):
         notes.append(

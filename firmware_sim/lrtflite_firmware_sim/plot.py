@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lrtflite.errors import MissingExtra
 from lrtflite_firmware_sim.results import Simulation
+from lrtflite_firmware_sim.summary import first_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -119,10 +120,15 @@ def draw_learning_curve(axes: Axes, result: Simulation) -> None:
 
     sessions = [point.session for point in result.accuracy]
     many = len(sessions) > 40
+    known, all_classes = [], []
+    if result.start is not None:
+        # Session 0 is the bundle as it shipped.
+        sessions = [0, *sessions]
+        known, all_classes = [result.start.accuracy_known], [result.start.accuracy]
     for name, color, values in (
-        ("classes seen so far", GREEN, [p.accuracy_seen for p in result.accuracy]),
-        ("first classes", ORANGE, [p.accuracy_first for p in result.accuracy]),
-        ("whole test set", BLUE, [p.accuracy for p in result.accuracy]),
+        ("classes seen so far", GREEN, [*known, *(p.accuracy_seen for p in result.accuracy)]),
+        (first_text(result), ORANGE, [*known, *(p.accuracy_first for p in result.accuracy)]),
+        ("whole test set", BLUE, [*all_classes, *(p.accuracy for p in result.accuracy)]),
     ):
         whole = color == BLUE
         axes.plot(
@@ -134,7 +140,8 @@ def draw_learning_curve(axes: Axes, result: Simulation) -> None:
             markersize=5 if whole else 3.5,
             label=f"{name}: {values[-1]:.1%}",
         )
-    arrivals = [point.session for point in result.accuracy[1:] if point.new_classes]
+    later = result.accuracy[1:] if result.start is None else result.accuracy
+    arrivals = [point.session for point in later if point.new_classes]
     if arrivals:
         axes.plot(
             arrivals,

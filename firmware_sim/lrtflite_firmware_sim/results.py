@@ -56,6 +56,18 @@ class SessionResult:
 
 
 @dataclass(frozen=True)
+class StartResult:
+    """The test set before the first session, where the bundle knows some of its classes.
+
+    `accuracy` is over the whole test set, `accuracy_known` over these `classes`.
+    """
+
+    classes: tuple[str, ...]
+    accuracy: float
+    accuracy_known: float
+
+
+@dataclass(frozen=True)
 class ClassResult:
     """One class at the end.
 
@@ -110,6 +122,7 @@ class BundleFacts:
 class Simulation:
     """The result of `simulate`. Latencies are milliseconds, MB are 10^6 bytes.
 
+    `start` is the test before the first session, where the bundle knew some of the classes.
     `incomplete` says what ended the run before its last session, and after which one.
     """
 
@@ -139,6 +152,7 @@ class Simulation:
     sessions_in_stream: int
     test_frames: int
     notes: tuple[str, ...]
+    start: StartResult | None = None
     incomplete: str | None = None
     format: int = FORMAT
 
@@ -152,10 +166,9 @@ class Simulation:
             found = json.loads(text)
             if found["format"] != FORMAT:
                 raise DataError(f"Expected results of format {FORMAT}, got {found['format']}")
-            # Results are older than `incomplete`, and complete then.
-            names = (field.name for field in fields(cls) if field.name != "incomplete")
-            values = {name: _value(name, found) for name in names}
-            return cls(**values, incomplete=found.get("incomplete"))
+            # Older results lack these: they are complete, of bundles that knew nothing.
+            found = {"incomplete": None, "start": None, **found}
+            return cls(**{field.name: _value(field.name, found) for field in fields(cls)})
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"Expected the JSON of `lrtflite simulate`, got: {error!r}") from error
 
@@ -171,6 +184,8 @@ def load_simulation(path: str | Path) -> Simulation:
 
 def _value(name: str, found: dict[str, Any]) -> Any:
     value = found[name]
+    if value is None:
+        return None
     if name == "accuracy":
         return tuple(SessionResult(**_tuples(row)) for row in value)
     if name == "per_class":
@@ -184,6 +199,7 @@ def _value(name: str, found: dict[str, Any]) -> Any:
         "machine": Machine,
         "bundle": BundleFacts,
         "training": Training,
+        "start": StartResult,
     }
     return kinds[name](**_tuples(value)) if name in kinds else value
 

@@ -25,6 +25,7 @@ from lrtflite_firmware_sim.results import (
     SessionResult,
     Simulation,
     Spread,
+    StartResult,
 )
 from lrtflite_firmware_sim.test_set import TestSet
 from lrtflite_firmware_sim.watcher import Watcher
@@ -57,12 +58,12 @@ def simulate(
             path = stack.enter_context(demo_bundle()) if bundle is None else Path(bundle)
             opened = Bundle.open(path)
             with watcher.looking() as on_file:
-                plan = make_plan(opened.manifest, options, on_file=on_file)
+                plan = make_plan(opened.manifest, options, known=opened.known, on_file=on_file)
             device = stack.enter_context(
                 DeviceProcess(
                     path,
                     runtime=options.runtime,
-                    threads=options.threads,
+                    threads=plan.threads,
                     replay_size=plan.replay_size,
                     policy=plan.policy,
                     seed=options.seed,
@@ -88,6 +89,14 @@ class _Judged:
     vitals: Vitals
 
 
+@dataclass(frozen=True)
+class _Start:
+    """The test before the first session, of a bundle that knows some of the classes."""
+
+    result: StartResult
+    by_class: NDArray[np.float64]
+
+
 class _Run:
     """One simulation under way.
 
@@ -109,7 +118,12 @@ class _Run:
         self._bundle, self._device, self._plan, self._watcher = bundle, device, plan, watcher
         self._options, self._demo = options, demo
         self._classes = plan.source.classes
-        self._newest = self._first = frozenset(plan.batches[0].classes)
+        # The classes that the bundle shipped with; without any, those of the first session.
+        known = frozenset(device.opened.learned)
+        self._known = [label for label, name in enumerate(self._classes) if name in known]
+        self._newest = frozenset(plan.batches[0].classes)
+        self._first = frozenset(self._known) or self._newest
+        self._start: _Start | None = None
         self._predictions: list[float] = []
         self._notes = [*self._opening_notes()]
         for note in self._notes:
@@ -137,6 +151,9 @@ class _Run:
             if not self._test.is_extracted:
                 self._notes.append(TEST_NOTE)
                 self._watcher.note(TEST_NOTE)
+            if self._known:
+                self._start = self._judge_start()
+                self._watcher.starting(self._start.result)
             for batch in self._plan.batches:
                 judged = self._judge(batch, self._learn(batch))
                 self.sessions.append(judged)
@@ -158,21 +175,38 @@ class _Run:
             on_progress=on_progress,
         )
 
-    def _judge(self, batch: Batch, report: SessionReport) -> _Judged:
-        before = self._first_rows()
-        new = frozenset(label for label in batch.classes if before[label] is None)
-        self._newest = new or self._newest
-        seen = [label for label, row in enumerate(before) if row is not None or label in new]
-        truth, vitals = self._test.truth, self._device.vitals()
+    def _guess(self, vitals: Vitals) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The class that the device takes each test frame for, and the accuracy of each class."""
         guess = self._test.predicted(
             self._device,
             vitals.labels,
             on_frame=lambda done, total: self._watcher.step("test", done, total),
         )
         # The last class of these is "none of the data set's".
-        by_class = metrics.class_accuracy(guess, truth, classes=len(self._classes) + 1)
+        classes = len(self._classes)
+        by_class = metrics.class_accuracy(guess, self._test.truth, classes=classes + 1)
+        return guess, by_class[:classes]
+
+    def _judge_start(self) -> _Start:
+        guess, by_class = self._guess(self._device.opened)
+        truth = self._test.truth
+        result = StartResult(
+            classes=tuple(self._classes[label] for label in self._known),
+            accuracy=metrics.accuracy(guess, truth),
+            accuracy_known=metrics.accuracy(guess, truth, classes=self._known),
+        )
+        return _Start(result, by_class)
+
+    def _judge(self, batch: Batch, report: SessionReport) -> _Judged:
+        before = self._first_rows()
+        new = frozenset(label for label in batch.classes if before[label] is None)
+        self._newest = new or self._newest
+        seen = [label for label, row in enumerate(before) if row is not None or label in new]
+        truth, vitals = self._test.truth, self._device.vitals()
+        guess, by_class = self._guess(vitals)
         result = SessionResult(
-            session=report.session,
+            # The learner's own number counts the sessions before it shipped, too.
+            session=len(self.sessions) + 1,
             accuracy=metrics.accuracy(guess, truth),
             classes_seen=len(seen),
             accuracy_seen=metrics.accuracy(guess, truth, classes=seen),
@@ -186,17 +220,22 @@ class _Run:
             replay_patterns=report.replay_patterns,
             session_ms=report.ready_to_committed_ms,
         )
-        return _Judged(result, by_class[: len(self._classes)], report.timings, vitals)
+        return _Judged(result, by_class, report.timings, vitals)
 
     def _first_rows(self) -> list[int | None]:
-        """The row of `sessions` that first taught each class; -1 where the bundle knew it."""
-        known = set(self._device.opened.learned)
-        rows: dict[str, int] = {
+        """The row of the history that first shows each class as known."""
+        rows = {
             name: row
-            for row, judged in enumerate(self.sessions)
+            for row, judged in enumerate(self.sessions, start=self._rows_before)
             for name in judged.result.new_classes
         }
-        return [-1 if name in known else rows.get(name) for name in self._classes]
+        known = {self._classes[label]: 0 for label in self._known}
+        return [{**rows, **known}.get(name) for name in self._classes]
+
+    @property
+    def _rows_before(self) -> int:
+        """Rows of the history before that of the first session."""
+        return 0 if self._start is None else 1
 
     def _time_predictions(self) -> list[float]:
         """Milliseconds per prediction, after one round that warms up."""
@@ -215,7 +254,8 @@ class _Run:
         notes = list(self._notes)
         if self._options.protocol == "app":
             notes.append(_camera_note(latency["extract"]))
-        history = np.array([judged.by_class for judged in self.sessions])
+        start = [] if self._start is None else [self._start.by_class]
+        history = np.array([*start, *(judged.by_class for judged in self.sessions)])
         first_rows = self._first_rows()
         return Simulation(
             final_accuracy=done[-1].accuracy,
@@ -224,7 +264,7 @@ class _Run:
             per_class=tuple(
                 ClassResult(
                     name=name,
-                    first_session=None if row is None else row + 1,
+                    first_session=None if row is None else row + 1 - self._rows_before,
                     final_accuracy=float(history[-1, label]),
                     best_accuracy=float(history[:, label].max()),
                 )
@@ -239,7 +279,7 @@ class _Run:
             replay_size=vitals.replay_capacity,
             policy=vitals.policy,
             runtime=vitals.runtime,
-            threads=self._options.threads,
+            threads=self._plan.threads,
             machine=this_machine(),
             versions=versions(vitals.runtime_version),
             seed=self._options.seed,
@@ -252,6 +292,7 @@ class _Run:
             sessions_in_stream=self._plan.of_batches,
             test_frames=len(self._test.truth),
             notes=tuple(notes),
+            start=None if self._start is None else self._start.result,
             incomplete=None if stopped_by is None else self._how_it_ended(stopped_by),
         )
 

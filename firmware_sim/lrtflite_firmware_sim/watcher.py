@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from lrtflite.data import OnFile
 from lrtflite.errors import MissingExtra
-from lrtflite_firmware_sim.results import SessionResult
+from lrtflite_firmware_sim.results import SessionResult, StartResult
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,6 +37,9 @@ class Watcher:
 
     def testing(self, done: int, total: int) -> None:
         """The test set is read, and extracted where its latents are kept."""
+
+    def starting(self, result: StartResult) -> None:
+        """What the bundle shipped with was tested before the first session."""
 
     def learning(self, classes: Sequence[str]) -> None:
         """A session begins."""
@@ -83,9 +86,11 @@ class LineWatcher(Watcher):
         self._say(
             f"session {result.session}/{self._sessions}: {_name(result.classes)}"
             f"{' (new)' if result.new_classes else ''}, {result.frames} frames, "
-            f"accuracy {result.accuracy:.3f}, seen {result.accuracy_seen:.3f} "
-            f"({result.classes_seen} classes), {result.session_ms:.0f} ms"
+            f"{_accuracy(result)}, {result.session_ms:.0f} ms"
         )
+
+    def starting(self, result: StartResult) -> None:
+        self._say(f"at the start: {_start(result)}")
 
     def _say(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
@@ -149,9 +154,27 @@ class LiveWatcher(Watcher):
 
     def learned(self, result: SessionResult) -> None:
         if self._progress is not None and self._all is not None:
-            said = f"accuracy {result.accuracy:.1%}, {result.accuracy_seen:.1%} of "
-            said += f"{result.classes_seen} classes seen"
+            said = _accuracy(result)
             self._progress.update(self._all, completed=result.session, said=said)
+
+    def starting(self, result: StartResult) -> None:
+        if self._progress is not None and self._all is not None:
+            self._progress.update(self._all, said=_start(result))
+
+
+def _accuracy(result: SessionResult) -> str:
+    """Both figures, and what each counts: early in a stream most of the test set is unseen."""
+    return (
+        f"recognises {result.accuracy_seen:.1%} of the {result.classes_seen} classes taught, "
+        f"{result.accuracy:.1%} of the whole test set"
+    )
+
+
+def _start(result: StartResult) -> str:
+    return (
+        f"recognises {result.accuracy_known:.1%} of the {len(result.classes)} classes it shipped "
+        f"with, {result.accuracy:.1%} of the whole test set"
+    )
 
 
 def watch(stream: TextIO | None = None) -> Watcher:
