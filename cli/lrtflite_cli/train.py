@@ -111,7 +111,7 @@ def command(
     Batch Renorm eased in. `--schedule backbone` trains a small network from nothing on all
     classes. Ctrl-C leaves a checkpoint; the same command with --resume goes on from it.
     """
-    from lrtflite.data import open_source, skipped_files, skipped_note
+    from lrtflite.data import open_source, skipped_files, source_notes
     from lrtflite.errors import ModelError
     from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
     from lrtflite.host.training import train
@@ -130,7 +130,7 @@ def command(
         source = open_source(
             dataset, size=input_size, seed=seed, skip_unreadable=skip_unreadable, on_file=on_file
         )
-    for note in (skipped_note(source), left_out(options, len(source.classes))):
+    for note in (*source_notes(source), left_out(options, len(source.classes))):
         if note is not None:
             click.echo(note, err=True)
     cancel = threading.Event()
