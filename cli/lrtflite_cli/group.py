@@ -15,6 +15,7 @@ from lrtflite_cli import interrupts
 
 # Command -> its line in `lrtflite --help`. A command's module is imported only when it is called.
 COMMANDS = {
+    "data": "Show what a data set gives and what is held out.",
     "layers": "Show what each replay layer costs.",
     "train": "Train a network on the host, for convert.",
     "convert": "Make a bundle that learns on the device.",

@@ -67,7 +67,7 @@ def command(
     taught while it learns more. TensorFlow is not needed.
     """
     from lrtflite.bundle import Bundle
-    from lrtflite.data import open_source, skipped_files, skipped_note
+    from lrtflite.data import open_source, skipped_files, source_notes
     from lrtflite.learner import Learner
     from lrtflite.quiet import quiet_stderr
     from lrtflite.teaching import teach
@@ -83,7 +83,7 @@ def command(
             skip_unreadable=skip_unreadable,
             on_file=on_file,
         )
-    if note := skipped_note(source):
+    for note in source_notes(source):
         click.echo(note, err=True)
     training = opened.manifest.training.with_options(epochs=epochs, lr=lr, trunk_lr=trunk_lr)
     # The runtimes announce their delegate on stderr.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -144,7 +145,7 @@ def command(
     photographs need --weights imagenet. `--schedule backbone` trains a small network from nothing
     on all classes. Ctrl-C leaves a checkpoint; the same command with --resume goes on from it.
     """
-    from lrtflite.data import open_source, skipped_files, skipped_note
+    from lrtflite.data import open_source, skipped_files, source_notes
     from lrtflite.demo_weights import DEMO_NOTE, photographs_on_demo
     from lrtflite.errors import ModelError
     from lrtflite.host.train_advice import advise
@@ -163,7 +164,7 @@ def command(
             dataset, size=input_size, seed=seed, skip_unreadable=skip_unreadable, on_file=on_file
         )
     demo_note = DEMO_NOTE if photographs_on_demo(options.weights, source.name) else None
-    for note in (skipped_note(source), left_out(options, len(source.classes)), demo_note):
+    for note in (*source_notes(source), left_out(options, len(source.classes)), demo_note):
         if note is not None:
             click.echo(note, err=True)
     cancel = threading.Event()
@@ -223,4 +224,6 @@ def left_out(options: TrainOptions, classes: int) -> str | None:
 
 
 def _say_stopping() -> None:
-    click.echo("Stopping after this step; Ctrl-C again stops at once.", err=True)
+    # The signal may have come in the middle of another line, which Python then refuses to cut.
+    with suppress(RuntimeError):
+        click.echo("Stopping after this step; Ctrl-C again stops at once.", err=True)

@@ -20,8 +20,9 @@ from lrtflite.data import (
     make_stream,
     nic_stream,
     open_source,
-    skipped_note,
+    source_notes,
 )
+from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
 from lrtflite.manifest import Manifest, Training
 from lrtflite.memory import POLICIES, check_memory
@@ -115,8 +116,8 @@ def make_plan(
             f"layer trains, got {options.trunk_lr:g}; leave it out, or convert at a lower layer"
         )
     spec = options.dataset
-    if app and spec == "synthetic":
-        spec = f"synthetic?frames={APP_FRAMES}"
+    if app and spec.partition("?")[0] == "synthetic":
+        spec = with_default(spec, "frames", APP_FRAMES)
     source = open_source(
         spec,
         size=manifest.input_size,
@@ -148,7 +149,7 @@ def make_plan(
         threads=options.threads or default_threads(trains_trunk=manifest.trains_trunk),
         policy=options.policy or (APP_POLICY if app else manifest.policy),
         notes=(
-            *filter(None, [skipped_note(source)]),
+            *source_notes(source),
             *(_app_notes(manifest, batches, stream.batch_frames, bool(taught)) if app else ()),
             *_stream_notes(batches, source, shipped=len(taught)),
             *_advice(manifest, batches, known=len(known)),

@@ -6,6 +6,7 @@ device sees in one learning session each. Frames are read only when someone iter
 
 from __future__ import annotations
 
+from lrtflite.data.notes import source_notes
 from lrtflite.data.source import (
     Clip,
     Frame,
@@ -40,5 +41,6 @@ __all__ = [
     "open_source",
     "skipped_files",
     "skipped_note",
+    "source_notes",
     "whole_batch",
 ]

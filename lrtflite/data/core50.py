@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from lrtflite.data.choice import ClassChoice, pick_classes
 from lrtflite.data.core50_lists import (
     CLASSES,
     Numbers,
@@ -24,7 +25,8 @@ from lrtflite.data.core50_lists import (
     without,
 )
 from lrtflite.data.media import read_frames
-from lrtflite.data.source import Clip, Frame, OnFile, Part, check_settings, whole_setting
+from lrtflite.data.source import Clip, Frame, OnFile, Part
+from lrtflite.data.spec import check_settings, whole_setting
 from lrtflite.data.unreadable import look_at, refuse_unreadable
 from lrtflite.errors import DataError
 
@@ -37,11 +39,10 @@ _IMAGE = re.compile(r"C_(\d\d)_(\d\d)_(\d\d\d)\.png")
 class Core50Source:
     """CORe50's clips; without lists, so that the stream options decide what comes when.
 
-    `train` and `test` have the frame numbers of each recording, ascending; `skipped` names frames
-    that are not among them because they cannot be read.
+    `train` and `test` have the frame numbers of each recording, ascending. `objects` are the
+    classes, by number from 0; only they may be recorded. `skipped` names frames that are not among
+    them because they cannot be read.
     """
-
-    classes = CLASSES
 
     def __init__(
         self,
@@ -51,10 +52,13 @@ class Core50Source:
         *,
         name: str = "core50",
         size: int,
+        objects: Sequence[int] = range(len(CLASSES)),
         skipped: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.size = size
+        self.classes = tuple(CLASSES[number] for number in objects)
+        self._labels = {number: label for label, number in enumerate(objects)}
         self.skipped = skipped
         self._images = images
         self._train = {key: self._clip(key, train[key]) for key in sorted(train)}
@@ -74,7 +78,7 @@ class Core50Source:
             for i in indices:
                 yield from read_frames(_image(images, key, numbers[i]), (0,), size)
 
-        return Clip(thing - 1, f"s{session}/o{thing}", len(numbers), reader)
+        return Clip(self._labels[thing - 1], f"s{session}/o{thing}", len(numbers), reader)
 
 
 class Core50Lists(Core50Source):
@@ -89,6 +93,7 @@ class Core50Lists(Core50Source):
         protocol: str,
         name: str = "core50",
         size: int,
+        objects: Sequence[int] = range(len(CLASSES)),
         skipped: tuple[str, ...] = (),
     ) -> None:
         for number, batch in enumerate(batches):
@@ -98,7 +103,9 @@ class Core50Lists(Core50Source):
                     "unpack core50_128x128.zip again"
                 )
         train = merge(batches)
-        super().__init__(images, train, test, name=name, size=size, skipped=skipped)
+        super().__init__(
+            images, train, test, name=name, size=size, objects=objects, skipped=skipped
+        )
         self.protocol = protocol
         self._batches = [
             tuple(self._part(key, numbers, train[key]) for key, numbers in listed.items())
@@ -118,13 +125,16 @@ def open_core50(
     settings: Mapping[str, str],
     *,
     size: int,
+    choice: ClassChoice | None = None,
     skip_unreadable: bool = False,
     on_file: OnFile | None = None,
 ) -> Core50Source:
     """`core50:PATH?lists=DIR&protocol=391&run=0&stride=1`; protocol `nic` needs no lists.
 
-    Every frame is looked at first. An unreadable one is an error; with `skip_unreadable` it is
-    left out of its batch, or of the test frames that `stride` had chosen with it.
+    With a `choice` of classes, a published batch keeps its frames of these, and a batch without
+    any is dropped. Every frame is looked at first. An unreadable one is an error; with
+    `skip_unreadable` it is left out of its batch, or of the test frames that `stride` had chosen
+    with it.
     """
     check_settings("core50:PATH", settings, ["lists", "protocol", "run", "stride"])
     protocol = settings.get("protocol", "391")
@@ -144,6 +154,13 @@ def open_core50(
             places = [Path(settings["lists"]).expanduser()]
         batches, test = read_lists(list_folder(places, protocol, run))
     test = thin(test, stride)
+    objects = pick_classes(choice, CLASSES, of=name)
+    if choice is not None:
+        kept = [_only(batch, objects) for batch in batches]
+        batches, test = [batch for batch in kept if batch], _only(test, objects)
+        if not batches:
+            chosen = ", ".join(CLASSES[number] for number in objects)
+            raise DataError(f"Expected frames of {chosen} to train on in {path}, got none")
 
     look = look_at(_files(images, merge([*batches, test])), on_file=on_file)
     if not skip_unreadable:
@@ -156,11 +173,28 @@ def open_core50(
         batches, test = [without(batch, is_lost) for batch in batches], without(test, is_lost)
     skipped = look.skipped(images)
     if protocol == "nic":
-        return Core50Source(images, batches[0], test, name=name, size=size, skipped=skipped)
+        train = merge(batches)
+        return Core50Source(
+            images, train, test, name=name, size=size, objects=objects, skipped=skipped
+        )
     protocol = f"NICv2-{protocol} run {run}"
+    if choice is not None:
+        protocol += f", {len(objects)} of {len(CLASSES)} classes"
     return Core50Lists(
-        images, batches, test, protocol=protocol, name=name, size=size, skipped=skipped
+        images,
+        batches,
+        test,
+        protocol=protocol,
+        name=name,
+        size=size,
+        objects=objects,
+        skipped=skipped,
     )
+
+
+def _only(listed: Numbers, objects: Sequence[int]) -> Numbers:
+    """Return the recordings of some objects, by number from 0."""
+    return {(s, thing): listed[s, thing] for s, thing in listed if thing - 1 in objects}
 
 
 def _image(images: Path, key: Recording, number: int) -> Path:
@@ -169,7 +203,7 @@ def _image(images: Path, key: Recording, number: int) -> Path:
 
 
 def _files(images: Path, listed: Numbers) -> list[Path]:
-    """The file of each frame; DataError for a recording that was not unpacked."""
+    """Return the file of each frame; raise DataError for a recording that was not unpacked."""
     for session, thing in listed:
         folder = images / f"s{session}" / f"o{thing}"
         if not folder.is_dir():

@@ -59,6 +59,18 @@ def _count_video(path: Path) -> int:
         return sum(1 for packet in container.demux(video) if packet.size and not packet.is_discard)
 
 
+def frame_rate(path: Path) -> float | None:
+    """Return the frames per second of a video or an animation; None if the file does not say."""
+    if path.suffix.lower() in VIDEOS:
+        with _open_video(path) as container:
+            rate = container.streams.video[0].average_rate
+            return float(rate) if rate else None
+    with _open_image(path) as image:
+        image.load()  # WebP knows the time of a frame only once it is decoded
+        duration = image.info.get("duration")
+        return 1000 / duration if duration else None
+
+
 def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame]:
     """The frames of a file at ascending `indices`, upright, (size, size, 3) uint8 RGB each."""
     if not len(indices):

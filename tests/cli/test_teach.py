@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from coloured_pictures import draw_pictures
 from lrtflite import Learner
@@ -95,6 +96,21 @@ def test_unreadable_files_are_left_out_on_request(
     assert done.returncode == 0, done.stderr
     assert "1 unreadable file was left out: blue/003.png (empty)." in done.stderr
     assert json.loads(done.stdout)["skipped_files"] == ["blue/003.png (empty)"]
+
+
+def test_a_class_with_one_video_is_said(run_cli: Run, demo: Path, things: Path) -> None:
+    (things / "toy").mkdir()
+    first, *rest = [Image.new("L", (4, 4), i) for i in range(60)]
+    first.save(things / "toy" / "a.gif", save_all=True, append_images=rest, duration=100)
+    words = ["--dataset", "folder:things?classes=red,toy,green", "--out", "taught"]
+    done = run_cli("teach", demo, *words)
+    assert done.returncode == 1  # three colours only
+    assert "Expected classes of folder:things, got 'red'" in done.stderr
+    words[1] = "folder:things?classes=toy,green"
+    done = run_cli("teach", demo, *words, "--json")
+    assert done.stderr.startswith("toy: one video only; its last third, after a gap, is the test")
+    assert set(json.loads(done.stdout)["by_class"]) == {"green", "toy"}
+    assert json.loads(done.stdout)["frames"] == 8 + 30
 
 
 def test_interrupted(demo: Path, things: Path, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from numpy.typing import NDArray
-from train_stop import Stop
 
 from coloured_source import ColouredSource
 from lrtflite.host.epoch_loop import EpochLoop
@@ -22,6 +21,7 @@ from lrtflite.host.train_checkpoint import TrainState
 from lrtflite.host.train_data import Frames, TrainData, read_frames, select
 from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
 from lrtflite.host.training import train
+from train_stop import Stop
 
 VALIDATION = Frames(np.zeros((5, 1, 1, 3), np.uint8), np.zeros(5, np.int64))
 

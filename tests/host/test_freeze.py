@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import tf_keras as keras
 from numpy.typing import NDArray
-from train_stop import Stop
 
 from coloured_source import ColouredSource
 from lrtflite.errors import InputError, ModelError, SessionCancelled
@@ -20,6 +19,7 @@ from lrtflite.host.model_file import load_model
 from lrtflite.host.train_options import FIRST_BATCH, TrainOptions
 from lrtflite.host.training import train
 from lrtflite.host.weights import network
+from train_stop import Stop
 
 SOURCE = ColouredSource(clips=1, frames=4)
 DEPTHWISE = {"conv6/dw/conv", "conv6/dw/brn"}

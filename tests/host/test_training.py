@@ -10,7 +10,6 @@ from typing import cast
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from train_stop import Stop
 
 from coloured_source import ColouredSource
 from lrtflite.errors import ModelError, SessionCancelled
@@ -23,6 +22,7 @@ from lrtflite.host.train_data import Frames, TrainData
 from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
 from lrtflite.host.training import train
 from lrtflite.host.weights import write_npz
+from train_stop import Stop
 
 SMALL = replace(BACKBONE, epochs=2, batch_size=8, lr=0.05, frames_per_video=2, held_out_frames=2)
 
