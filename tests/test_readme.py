@@ -29,8 +29,7 @@ HOST_COMMANDS = ("layers", "train", "convert")
 # Options that make a command small; the last of two equal options counts.
 SMALL = {
     "simulate": ["--sessions", "2", "--dataset", "synthetic?frames=4&test_frames=1"],
-    # ImageNet weights come from the internet.
-    "train": ["--epochs", "1", "--batch-size", "4", "--weights", "demo"],
+    "train": ["--epochs", "1", "--batch-size", "4"],
 }
 
 
@@ -46,7 +45,14 @@ def commands() -> list[list[str]]:
 
 
 def small(command: list[str]) -> list[str]:
+    """A command with the options that make it small, and with the packaged weights."""
     extra = SMALL.get(command[0], [])
+    if "imagenet" in command:  # from the internet, and of alpha 1.0
+        at = command.index("imagenet")
+        command = [*command[: at - 1], *command[at + 1 :]]
+        if "--alpha" in command:
+            at = command.index("--alpha")
+            command = [*command[:at], *command[at + 2 :]]
     if "--dataset" in command:
         extra = [word for word in extra if not word.startswith(("--dataset", "synthetic"))]
     return [*command, *extra]
@@ -54,8 +60,9 @@ def small(command: list[str]) -> list[str]:
 
 @pytest.fixture
 def desk(tmp_path: Path, demo: Path) -> Path:
-    """A folder with what the README's reader has: pictures, and the bundle of the first command."""
-    shutil.copytree(demo, tmp_path / "bundle")
+    """A folder with what the README's reader has: pictures, and the bundles of earlier commands."""
+    for name in ("bundle", "plain", "things-bundle"):
+        shutil.copytree(demo, tmp_path / name)
     rng = np.random.default_rng(0)
     colours = {"mug": (200, 40, 40), "stapler": (40, 60, 200)}
     for name, colour in colours.items():
@@ -63,6 +70,7 @@ def desk(tmp_path: Path, demo: Path) -> Path:
         for k in range(6):
             pixels = rng.normal(colour, 20, (60, 80, 3)).clip(0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "things" / name / f"{k}.jpg")
+    shutil.copytree(tmp_path / "things", tmp_path / "more-things")
     shutil.copy(tmp_path / "things" / "mug" / "0.jpg", tmp_path / "new.jpg")
     return tmp_path
 
@@ -90,6 +98,8 @@ def test_python(desk: Path) -> None:
     ids=" ".join,
 )
 def test_device_commands(desk: Path, command: list[str]) -> None:
+    if command[0] == "teach":
+        shutil.rmtree(desk / command[command.index("--out") + 1])
     done = subprocess.run(
         [sys.executable, "-m", "lrtflite_cli.main", *small(command)],
         cwd=desk,
@@ -110,7 +120,8 @@ def test_device_commands(desk: Path, command: list[str]) -> None:
 @pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs the extra host")
 def test_host_commands(desk: Path) -> None:
     """All in one process, because TensorFlow takes long to start."""
-    shutil.rmtree(desk / "bundle")
+    for name in ("bundle", "plain"):
+        shutil.rmtree(desk / name)
     wanted = [small(command) for command in commands() if command[0] in HOST_COMMANDS]
     assert {command[0] for command in wanted} == set(HOST_COMMANDS)
     script = (
@@ -129,7 +140,7 @@ def test_host_commands(desk: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "187,090,994" in done.stdout  # the paper's network, from `layers`
     assert Bundle.open(desk / "bundle").manifest.labels == (None,) * 50
-    trained = Bundle.open(desk / "things-bundle").manifest
+    trained = Bundle.open(desk / "trained-bundle").manifest
     # "five slots stay free"
     assert trained.labels == ("mug", "stapler", *[None] * 5)
     assert trained.replay_layer == "pool6"
