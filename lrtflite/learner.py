@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
+from lrtflite.checkpoint import State
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames import check_frame, check_frames, check_no_path
@@ -213,8 +214,15 @@ class Learner:
 
     def ship(self, out: str | Path, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from all that this one knows."""
+        return ship(self.bundle, self.snapshot(), out, replace_bundle=replace)
+
+    def snapshot(self, *, sessions: int | None = None) -> State:
+        """Return all that this learner is; `sessions` in place of how many it has had."""
         with self._known.alone():
-            return ship(self.bundle, self._known.state(), out, replace_bundle=replace)
+            state = self._known.state()
+        if sessions is not None:
+            state.meta["sessions"] = sessions
+        return state
 
     def close(self) -> None:
         """Let go of the state path. A closed learner still predicts, and learns no more.

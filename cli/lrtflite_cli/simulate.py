@@ -128,7 +128,7 @@ def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> N
             to_stdout = delivery.json_path == STDOUT
             click.echo(result.to_json() if to_stdout else f"{summary(result)}\n", nl=False)
     line = _ending(result, delivered)
-    if isinstance(failure, KeyboardInterrupt) or interrupts.came():
+    if failure is not None and interrupts.came():
         raise Interrupted(line) from failure
     if isinstance(failure, LrtfliteError) or delivered.errors:
         raise LrtfliteError(line) from failure

@@ -7,7 +7,7 @@ import math
 import sys
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -205,7 +205,9 @@ def _epoch_line(result: Epoch, epochs: int) -> str:
 
 
 def _say_stopping() -> None:
-    click.echo("Stopping after this step; Ctrl-C again stops at once.", err=True)
+    # The signal may have come in the middle of another line, which Python then refuses to cut.
+    with suppress(RuntimeError):
+        click.echo("Stopping after this step; Ctrl-C again stops at once.", err=True)
 
 
 def _progress(epochs: int) -> AbstractContextManager[TrainObserver]:

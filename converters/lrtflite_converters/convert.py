@@ -6,7 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from lrtflite.destination import check_out
+from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.model_file import load_model
 from lrtflite.host.weights import network
 from lrtflite_converters.export import export_bundle
@@ -33,8 +36,20 @@ def convert(
     stage("reading the weights")
     found, backbone = _find(model, weights, alpha=alpha, input_size=input_size)
     return export_bundle(
-        found, out, options=options, backbone=backbone, replace=replace, stage=stage
+        found,
+        out,
+        options=options,
+        backbone=backbone,
+        batch=None if model is None else _batch(Path(model), options.seed_memory),
+        replace=replace,
+        stage=stage,
     )
+
+
+def _batch(model: Path, count: int) -> FirstBatch | None:
+    """Return at most `count` of the frames that a saved model was trained with."""
+    found = read_first_batch(model) if count else None
+    return None if found is None else found.sample(count, np.random.default_rng(0))
 
 
 def _find(

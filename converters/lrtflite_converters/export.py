@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.metadata
 import io
+import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import tensorflow as tf
 import tf_keras as keras
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES, GOLDEN, HEAD, MANIFEST, digest
+from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, MANIFEST, digest
 from lrtflite.destination import check_out, making_bundle
 from lrtflite.errors import ModelError
-from lrtflite.manifest import Manifest
+from lrtflite.host.first_batch import FirstBatch
+from lrtflite.manifest import File, Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
 from lrtflite.slots import check_label
 from lrtflite_converters import on_device
@@ -46,14 +48,15 @@ def export_bundle(
     *,
     options: ExportOptions,
     backbone: str,
+    batch: FirstBatch | None = None,
     replace: bool = False,
     stage: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Convert `model` and write the bundle to the folder `out`.
 
     With `replace`, a bundle that is there gives way once the new one is whole; a folder with
-    anything else in it is refused. `backbone` says in words where the weights come from; `stage`
-    is told what comes next.
+    anything else in it is refused. `backbone` says in words where the weights come from. With a
+    `batch` the bundle ships with a memory of these frames. `stage` is told what comes next.
     """
     out = Path(out)
     check_out(out, replace=replace)
@@ -96,11 +99,16 @@ def export_bundle(
         for runtime in installed_runtimes():
             stage(f"verifying it on {describe_runtime(runtime)}")
             on_device.verify(made, runtime)
+        if batch is not None and len(batch.slots):
+            stage(f"filling its memory with {len(batch.slots)} latents")
+            files = {**manifest.files, INITIAL: _seed(made, batch)}
+            manifest = dataclasses.replace(manifest, files=files)
+            (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         if installed_runtimes():
             stage("measuring what it costs here")
             costs = on_device.measure(made, installed_runtimes()[0])
-            measured = dataclasses.replace(manifest, measured=costs)
-            (made / MANIFEST).write_text(measured.to_json(), encoding="utf-8")
+            manifest = dataclasses.replace(manifest, measured=costs)
+            (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     return out
 
 
@@ -145,6 +153,14 @@ def _initial_head(
         head.consolidate(counts=np.pad(np.array(fc7.counts, np.float32), (0, free)))
         head.tw.assign(tf.zeros_like(head.tw))
     return (*labels, *[None] * (slots - len(labels))), head
+
+
+def _seed(made: Path, batch: FirstBatch) -> File:
+    with tempfile.TemporaryDirectory() as folder:
+        frames = Path(folder) / "frames.npz"
+        frames.write_bytes(batch.to_npz())
+        on_device.seed(made, frames)
+    return digest(made / INITIAL)
 
 
 def _npz(arrays: dict[str, NDArray[Any]]) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lrtflite.costs import Costs
 from lrtflite.errors import ConversionError
-from lrtflite.runtime import describe_runtime
+from lrtflite.runtime import RUNTIMES, describe_runtime
 
 
 def verify(bundle: Path, runtime: str) -> None:
@@ -25,15 +25,20 @@ def measure(bundle: Path, runtime: str) -> Costs:
     return Costs.from_json(json.loads(said.splitlines()[-1]))
 
 
-def _run(module: str, bundle: Path, runtime: str, *, failed: str) -> str:
-    command = [sys.executable, "-m", module, str(bundle), runtime]
+def seed(bundle: Path, frames: Path) -> None:
+    """Write the bundle's initial state: what its network learned, with frames to replay."""
+    _run("lrtflite.seeding", bundle, str(frames), failed="cannot be given its memory")
+
+
+def _run(module: str, bundle: Path, word: str, *, failed: str) -> str:
+    command = [sys.executable, "-m", module, str(bundle), word]
     # Should it be killed, its temporary files go with ours.
     environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
     if done.returncode:
+        on = f" on {describe_runtime(word)}" if word in RUNTIMES else ""
         said = (done.stdout or done.stderr).strip().splitlines()
         raise ConversionError(
-            f"The bundle {failed} on {describe_runtime(runtime)}: "
-            f"{said[-1] if said else f'exit code {done.returncode}'}"
+            f"The bundle {failed}{on}: {said[-1] if said else f'exit code {done.returncode}'}"
         )
     return done.stdout

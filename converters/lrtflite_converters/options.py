@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from lrtflite.arguments import whole_number
 from lrtflite.errors import ModelError
 from lrtflite.layer_names import MOST_CLASSES, check_network, check_replay_layer
 from lrtflite.manifest import Training, trains_trunk
@@ -26,7 +27,8 @@ SMALLEST_RENORM_BATCH = 2
 class ExportOptions:
     """How a bundle learns. None stands for what is usual at the replay layer.
 
-    The memory is that of the paper's experiments.
+    The memory is that of the paper's experiments; `seed_memory` latents of it, as many as the
+    paper's app has, ship with what a model learned on the host.
     """
 
     replay_layer: str = "pool6"
@@ -41,6 +43,7 @@ class ExportOptions:
     lr: float | None = None
     trunk_lr: float | None = None
     epochs: int | None = None
+    seed_memory: int = 500
 
     def __post_init__(self) -> None:
         check_replay_layer(self.replay_layer)
@@ -77,6 +80,7 @@ class ExportOptions:
             )
         self.training(FEATURES)  # refuses rates that cannot be
         check_memory(self.replay_size, self.policy)
+        whole_number("seed_memory", self.seed_memory)
         if self.classes is not None and not 1 <= self.classes <= MOST_CLASSES:
             raise ModelError(f"Expected 1 to {MOST_CLASSES:,} classes, got {self.classes:,}")
         if self.classes is not None and self.classes < len(self.labels):

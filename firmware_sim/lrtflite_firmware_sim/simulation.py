@@ -238,7 +238,7 @@ class _Run:
         return 0 if self._start is None else 1
 
     def _time_predictions(self) -> list[float]:
-        """Milliseconds per prediction, after one round that warms up."""
+        """Return milliseconds per prediction, without the first round, which warms up."""
         rounds = [
             [self._device.predict(frame).milliseconds for frame in self._test.samples]
             for _ in range(1 + _INFER_ROUNDS)
@@ -246,7 +246,7 @@ class _Run:
         return [milliseconds for times in rounds[1:] for milliseconds in times]
 
     def result(self, *, stopped_by: BaseException | None = None) -> Simulation:
-        """What the sessions came to; after `stopped_by` the device is not asked any more."""
+        """Return the figures of all sessions so far; after `stopped_by` no device is asked."""
         done = tuple(judged.result for judged in self.sessions)
         vitals = self._device.vitals() if stopped_by is None else self.sessions[-1].vitals
         session_ms = Spread.of([session.session_ms for session in done])

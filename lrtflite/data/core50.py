@@ -203,7 +203,7 @@ def _image(images: Path, key: Recording, number: int) -> Path:
 
 
 def _files(images: Path, listed: Numbers) -> list[Path]:
-    """The file of each frame; DataError for a recording that was not unpacked."""
+    """Return the file of each frame; raise DataError for a recording that was not unpacked."""
     for session, thing in listed:
         folder = images / f"s{session}" / f"o{thing}"
         if not folder.is_dir():

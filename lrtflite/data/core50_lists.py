@@ -81,7 +81,7 @@ def check_once(lists: Sequence[Numbers], folder: Path) -> None:
 
 
 def thin(listed: Numbers, stride: int) -> dict[Recording, list[int]]:
-    """Every `stride`-th frame, over all recordings in their order."""
+    """Return every `stride`-th frame, counted over all recordings in their order."""
     frames = [(key, number) for key in sorted(listed) for number in listed[key]]
     kept: dict[Recording, list[int]] = {}
     for key, number in frames[::stride]:
@@ -90,7 +90,7 @@ def thin(listed: Numbers, stride: int) -> dict[Recording, list[int]]:
 
 
 def without(listed: Numbers, is_lost: Callable[[Recording, int], bool]) -> Numbers:
-    """The frames that are not lost, of the recordings that have any left."""
+    """Return the frames that are not lost, of the recordings that have any left."""
     kept = {
         key: [number for number in numbers if not is_lost(key, number)]
         for key, numbers in listed.items()

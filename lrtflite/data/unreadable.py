@@ -29,7 +29,7 @@ class Look:
     faults: dict[Path, str]
 
     def skipped(self, root: Path) -> tuple[str, ...]:
-        """The unreadable files below `root`: `mug/1.png (empty)`."""
+        """Name the unreadable files, relative to `root`: `mug/1.png (empty)`."""
         return tuple(f"{path.relative_to(root)} ({why})" for path, why in self.faults.items())
 
 

@@ -12,6 +12,7 @@ import tf_keras as keras
 from lrtflite.data import FrameSource
 from lrtflite.errors import ModelError, SessionCancelled
 from lrtflite.host.epoch_loop import EpochLoop, TrainObserver, restore
+from lrtflite.host.first_batch import KEPT, FirstBatch
 from lrtflite.host.model_file import check_writable, save_model
 from lrtflite.host.renorm_schedule import LATENT_REPLAY, set_limits
 from lrtflite.host.sgd import SgdTrainer
@@ -92,7 +93,7 @@ def train(
         restore(model.weights, state.best)
     counts = tuple(np.bincount(data.train.slots, minlength=len(selection.labels)).tolist())
     _finish(model, selection.labels, counts)
-    save_model(model, out)
+    save_model(model, out, batch=_first_batch(data, options))
     path.unlink(missing_ok=True)
     return TrainResult(
         model=model,
@@ -138,6 +139,14 @@ def _read(
             raise SessionCancelled("Training stopped while it read its frames; run it again")
 
     return read_frames(selection, size=size, on_frame=on_frame)
+
+
+def _first_batch(data: TrainData, options: TrainOptions) -> FirstBatch | None:
+    """Return some frames of each class, for the memory that ships; a backbone ships none."""
+    if options.schedule == "backbone":
+        return None
+    trained = FirstBatch(data.train.images, data.train.slots.astype(np.int32))
+    return trained.sample(KEPT, np.random.default_rng(options.seed))
 
 
 def _finish(model: keras.Model, labels: tuple[str, ...], counts: tuple[int, ...]) -> None:
