@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coloured_source import COLOURS, ColouredSource
 
+from coloured_source import COLOURS, ColouredSource
 from lrtflite.data import Clip, StreamOptions, make_stream
 from lrtflite.errors import DataError, InputError
 from lrtflite.host.train_data import TrainData, read_frames, select, split_parts
