@@ -94,6 +94,7 @@ def command(
     may change in each session.
     """
     from lrtflite.bundle import INITIAL, MANIFEST, Bundle
+    from lrtflite.demo_weights import DEMO, DEMO_NOTE
     from lrtflite.destination import check_out
     from lrtflite_cli.progress import stages
     from lrtflite_converters.options import ExportOptions, check_source, read_labels
@@ -137,6 +138,8 @@ def command(
             f"Replaced the bundle in {out}; states of the old one do not open with it", err=True
         )
     click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
+    if model is None and weights in (None, DEMO):
+        click.echo(DEMO_NOTE, err=True)
     if model is not None and INITIAL not in manifest.files and manifest.labels[0] is not None:
         click.echo(
             "It ships without a memory, so what it knows fades as it learns more; "

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from lrtflite.demo_weights import DEMO_NOTE
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli.convert import command
 
@@ -50,6 +51,19 @@ def test_what_is_given_arrives(converted: list[dict[str, Any]]) -> None:
     assert (options["batch_size"], options["new_per_batch"]) == (64, 8)
     assert (options["epochs"], options["lr"], options["trunk_lr"]) == (3, 0.5, 0)
     assert (options["train_depthwise"], options["adapt_moments"]) == (False, True)
+
+
+@pytest.mark.usefixtures("converted")
+@pytest.mark.parametrize(
+    ("words", "notes"),
+    [("", 1), ("--weights demo", 1), ("--weights imagenet", 0), ("--model m.keras", 0)],
+)
+def test_what_the_demo_weights_know_is_said_once(words: str, notes: int) -> None:
+    Path("m.keras").touch()
+    done = CliRunner().invoke(command, words.split())
+    assert done.exit_code == 0, done.output
+    assert done.stderr.splitlines().count(DEMO_NOTE) == notes
+    assert DEMO_NOTE not in done.stdout
 
 
 def test_help_names_the_defaults() -> None:

@@ -62,7 +62,9 @@ def test_damaged_frames_are_named(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("shallow", "eager")
 def test_training_keeps_frames_of_every_class(tmp_path: Path) -> None:
-    options = replace(FIRST_BATCH, weights="none", alpha=0.125, epochs=1, batch_size=4)
+    options = replace(
+        FIRST_BATCH, weights="none", alpha=0.125, freeze_below="images", epochs=1, batch_size=4
+    )
     result = train(ColouredSource(clips=2, frames=3), tmp_path / "model.keras", options)
     found = read_first_batch(tmp_path / "model.keras")
     assert found is not None

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coloured_source import COLOURS, ColouredSource
+from lrtflite.demo_weights import DEMO_NOTE
 from lrtflite.errors import DataError, LrtfliteError, SessionCancelled
 from lrtflite.host import epoch_loop
 from lrtflite.host.model_file import load_model
@@ -133,16 +134,40 @@ def test_unreadable_files_are_left_out_on_request(tmp_path: Path, pictures: Path
 
 def test_what_the_first_batch_leaves_out_is_said() -> None:
     assert left_out(BACKBONE, 50) is None
-    assert left_out(replace(FIRST_BATCH, visits=1), 10) is None
-    for options, classes in (
-        (FIRST_BATCH, 12),
-        (FIRST_BATCH, 3),
-        (replace(FIRST_BATCH, visits=1), 12),
-    ):
-        said = left_out(options, classes)
+    assert left_out(replace(FIRST_BATCH, first_classes=None), 10) is None
+    for classes in (3, 12):
+        said = left_out(FIRST_BATCH, classes)
         assert said is not None
-        assert f"{min(10, classes)} of {classes} classes" in said
-        assert f"--first-classes {classes} --visits 1" in said
+        assert f"{min(10, classes)} of {classes} classes, visit 1 of 2 each" in said
+        assert "--all-classes trains all" in said
+
+
+@pytest.mark.usefixtures("eager")
+def test_photographs_on_demo_weights(tmp_path: Path, pictures: Path) -> None:
+    """A folder is trained as a whole, with early stopping, and told that its start is wrong."""
+    out = tmp_path / "model.keras"
+    arguments = ["--dataset", f"folder:{pictures}", "--out", str(out), "--input-size", "32"]
+    arguments += ["--epochs", "1", "--lr", "0"]
+    done = CliRunner().invoke(command, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count(DEMO_NOTE) == 1
+    record = json.loads(done.stdout)
+    assert (record["labels"], record["counts"]) == (sorted(COLOURS), [5, 5, 5, 5])
+    assert record["freeze_below"] == "conv6/dw"
+    assert record["warnings"][0] == DEMO_NOTE
+    low = f"Held-out accuracy ({record['held_out_accuracy']:.1%}) is low"
+    assert record["warnings"][1].startswith(low)
+    assert f"Warning: {low}" in done.stderr
+    assert record["next"].startswith("run this again with --weights imagenet; ")
+
+    stream = [*arguments, "--first-classes", "2", "--weights", "none", "--alpha", "0.25"]
+    done = CliRunner().invoke(command, stream)
+    assert done.exit_code == 0, done.output
+    assert DEMO_NOTE not in done.stderr
+    assert "2 of 4 classes, visit 1 of 2 each; --all-classes" in done.stderr
+    assert f"{out}: 2 of 4 classes, 6 frames" in done.stdout
+    assert "; trained above images\n" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("next: ")
 
 
 def test_bad_input_is_refused(tmp_path: Path, pictures: Path) -> None:
@@ -158,6 +183,10 @@ def test_bad_input_is_refused(tmp_path: Path, pictures: Path) -> None:
         [*dataset, "--out", "model.bin"],
         [*dataset, "--export-npz", "weights.bin"],
         [*dataset, "--resume"],
+        [*dataset, "--all-classes", "--visits", "2"],
+        [*dataset, "--freeze-below", "conv5_4"],
+        [*dataset, "--freeze-below", "pool6"],  # a backbone starts from nothing
+        [*dataset, "--weights", "demo", "--freeze-below", "pool6", "--trunk-lr", "0.1"],
     ):
         error = run(*bad)
         assert isinstance(error, LrtfliteError), bad
@@ -189,5 +218,10 @@ def test_help_has_the_defaults_of_both_schedules() -> None:
     assert (FIRST_BATCH.weight_decay, BACKBONE.weight_decay) == (0.0005, 0.0001)
     assert texts["weights"] == f"{FIRST_BATCH.weights}; {BACKBONE.weights} for a backbone"
     assert texts["frames_per_video"] == f"all; {BACKBONE.frames_per_video} for a backbone"
-    assert texts["first_classes"] == str(FIRST_BATCH.first_classes)
-    assert texts["visits"] == str(FIRST_BATCH.visits)
+    assert texts["first_classes"] == f"all of a folder, else {FIRST_BATCH.first_classes}"
+    assert texts["visits"] == f"all of a folder, else {FIRST_BATCH.visits}"
+    assert texts["trunk_lr"] == f"{FIRST_BATCH.trunk_lr}; --lr for a backbone"
+    assert texts["patience"] == f"{FIRST_BATCH.patience}; 0 for a backbone"
+    assert (BACKBONE.trunk_lr, BACKBONE.patience) == (None, None)
+    layers = f"{FIRST_BATCH.freeze_below}; {BACKBONE.freeze_below} for a backbone or --weights none"
+    assert texts["freeze_below"] == layers
