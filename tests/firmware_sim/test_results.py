@@ -15,6 +15,7 @@ from PIL import Image
 from lrtflite.errors import DataError, MissingExtra
 from lrtflite_firmware_sim import Simulation, load_simulation
 from lrtflite_firmware_sim.report import html_report
+from lrtflite_firmware_sim.results import Spread
 from lrtflite_firmware_sim.summary import summary
 
 ROOT = Path(__file__).parent.parent.parent
@@ -47,12 +48,40 @@ def test_other_json_is_refused(text: str, said: str, tmp_path: Path) -> None:
 
 
 def test_summary_has_the_figures(simulated: Simulation) -> None:
-    text = summary(simulated)
-    assert f"{simulated.final_accuracy:.1%}" in text
-    assert f"{simulated.peak_ram_mb:.1f} MB" in text
-    assert f"{simulated.latency_ms['train'].p50:.2f}" in text
-    assert "20 of 20 latents" in text
-    assert "note: No bundle was given" in text
+    last = replace(
+        simulated.accuracy[-1],
+        accuracy=0.8125,
+        accuracy_seen=0.9,
+        accuracy_new=0.25,
+        accuracy_first=1.0,
+    )
+    lines = summary(
+        replace(
+            simulated,
+            accuracy=(*simulated.accuracy[:-1], last),
+            final_accuracy=0.8125,
+            forgetting=0.034,
+            latency_ms={**simulated.latency_ms, "train": Spread(1.234, 5.678, 42)},
+            session_ms=Spread(66.1, 72.4, 7),
+            peak_ram_mb=87.65,
+            replay_bytes=1_234_567,
+            replay_patterns=20,
+            replay_size=30,
+        )
+    ).splitlines()
+    for line in (
+        "accuracy, whole test set      81.2%  16 frames, 4 classes",
+        "  classes seen so far         90.0%",
+        "  newest class                25.0%",
+        "  first classes              100.0%",
+        "forgetting                     3.4%  mean fall of a class from its best",
+        "  train                        1.23     5.68     42",
+        "  session                     66.10    72.40      7",
+        "peak RAM of the device      87.7 MB  its whole process",
+        "replay memory               1.23 MB  20 of 30 latents, algorithm1",
+        "note: No bundle was given: this is the packaged demo bundle.",
+    ):
+        assert line in lines
 
 
 def test_summary_says_when_the_stream_was_cut(simulated: Simulation) -> None:
