@@ -39,10 +39,11 @@ bench: build/alpha-1.0/manifest.json  ## slow studies: speed, memory, accuracy
 	test ! -d $(SHARED)/data || \
 		$(BIN)/python benchmarks/few_pictures.py build/alpha-1.0 folder:$(SHARED)/data/caltech50_128
 
-bench-layers: .venv/dev  ## accuracy above three replay layers, and aging; hours
+bench-layers: .venv/dev  ## accuracy above three replay layers, of host training, and aging; hours
 	$(BIN)/python benchmarks/replay_layers.py synthetic
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/replay_layers.py photographs
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/replay_layers.py shifted
+	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/host_training.py
 	$(BIN)/lrtflite convert --adapt-moments --classes 50 --out build/adapting
 	$(BIN)/python benchmarks/aging.py build/adapting --rates 0 5e-5 5e-3
 

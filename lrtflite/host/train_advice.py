@@ -9,9 +9,9 @@ from pathlib import Path
 
 from lrtflite.data import FrameSource
 from lrtflite.demo_weights import DEMO_NOTE, photographs_on_demo
-from lrtflite.host.train_options import TrainOptions
+from lrtflite.host.train_options import FIRST_BATCH, TrainOptions
 from lrtflite.host.training import TrainResult
-from lrtflite.manifest import trains_trunk
+from lrtflite.layer_names import REPLAY_LAYERS
 
 # Share of frames by which held-out accuracy has to fall behind training accuracy to be clearly
 # behind. Of fewer than a hundred held-out frames it is more: their own chance error.
@@ -39,20 +39,20 @@ def advise(result: TrainResult, source: FrameSource, options: TrainOptions, *, o
             f"No class has frames to spare for early stopping, so all {options.epochs} epochs ran; "
             "add pictures"
         )
+    cure = "run this again with --weights imagenet" if wrong_weights else _cure(options)
     behind, low = falls_behind(result), result.held_out < LOW
     if behind:
         warnings.append(
             f"Held-out accuracy ({result.held_out:.1%}) is clearly behind training accuracy "
-            f"({result.train_accuracy:.1%}), so the network overfits; {_cure(options)}"
+            f"({result.train_accuracy:.1%}), so the network overfits; {cure}"
         )
     elif low:
-        warnings.append(f"Held-out accuracy ({result.held_out:.1%}) is low; {_cure(options)}")
+        warnings.append(f"Held-out accuracy ({result.held_out:.1%}) is low; {cure}")
     folder = out.with_name(f"{out.stem}-bundle")
     convert = f"lrtflite convert --model {shlex.quote(str(out))} --out {shlex.quote(str(folder))}"
-    if not (behind or low):
-        return Advice(tuple(warnings), convert)
-    cure = "run this again with --weights imagenet" if wrong_weights else _cure(options)
-    return Advice(tuple(warnings), f"{cure}; to take the model as it is: {convert}")
+    if behind or low:
+        return Advice(tuple(warnings), f"{cure}; to take the model as it is: {convert}")
+    return Advice(tuple(warnings), convert)
 
 
 def falls_behind(result: TrainResult) -> bool:
@@ -68,7 +68,8 @@ def falls_behind(result: TrainResult) -> bool:
 
 def _cure(options: TrainOptions) -> str:
     if options.weights == "none":
-        return "add pictures of each class, or start from trained weights (--weights imagenet)"
-    if trains_trunk(options.freeze_below):
-        return "add pictures of each class, or train fewer layers with --freeze-below pool6"
+        return "start from trained weights (--weights imagenet), or add pictures of each class"
+    default = FIRST_BATCH.freeze_below
+    if REPLAY_LAYERS.index(options.freeze_below) < REPLAY_LAYERS.index(default):
+        return f"train fewer layers (--freeze-below {default}), or add pictures of each class"
     return "add pictures of each class, from other sides and in other light"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lrtflite.errors import InputError
+from lrtflite.errors import InputError, ModelError
 from lrtflite.layer_names import check_replay_layer
 
 
@@ -78,7 +78,10 @@ class TrainOptions:
                 raise InputError(f"Expected {name} of at least 0, got {value}")
         if not 0 <= self.momentum < 1:
             raise InputError(f"Expected a momentum from 0 to below 1, got {self.momentum}")
-        check_replay_layer(self.freeze_below)
+        try:
+            check_replay_layer(self.freeze_below)
+        except ModelError as error:
+            raise InputError(f"{error} (--freeze-below)") from None
         if self.weights == "none" and self.freeze_below != "images":
             raise InputError(
                 f"Expected trained weights to freeze below {self.freeze_below}, got random ones "
