@@ -110,8 +110,8 @@ POSITIVE = click.IntRange(min=1)
 @click.option(
     "--patience",
     type=click.IntRange(min=0),
-    help="Stop after so many epochs without a better accuracy on a tenth of the training frames, "
-    "and keep the best epoch; 0 trains all epochs on all frames.",
+    help="Stop after so many epochs below the best accuracy on a tenth of the training frames, and "
+    "keep the best epoch; 0 trains all epochs on all frames.",
     show_default="10; 0 for a backbone",
 )
 @click.option(

@@ -122,29 +122,29 @@ class EpochLoop:
 
     def _end_epoch(self) -> Epoch:
         state = self.state
-        accuracy, loss = self.judge(self.data.validation)
+        validation = None
+        if self.stops_early:
+            validation = self.accuracy(self.data.validation)
+            best = state.history[state.best_epoch].validation if state.history else None
+            # Of equals the latest is kept: a few dozen frames are soon all right, or as right as
+            # they get, while the network still learns.
+            if best is None or validation >= best:
+                state.best_epoch = state.epoch
+                state.best = [weight.numpy() for weight in self.trainer.model.weights]
         result = Epoch(
             epoch=state.epoch + 1,
             loss=state.loss_sum / state.step,
             accuracy=state.hits / (state.step * self.batch),
-            held_out=self.judge(self.data.held_out)[0],
-            validation=accuracy if self.stops_early else None,
-            validation_loss=loss if self.stops_early else None,
+            held_out=self.accuracy(self.data.held_out),
+            validation=validation,
         )
         state.history.append(result)
-        if self.stops_early and self._is_best(result):
-            state.best_epoch = state.epoch
-            state.best = [weight.numpy() for weight in self.trainer.model.weights]
         state.epoch, state.step, state.loss_sum, state.hits = state.epoch + 1, 0, 0.0, 0
         return result
 
-    def judge(self, frames: Frames) -> tuple[float, float]:
-        """Return accuracy and mean loss with the present weights; NaN for no frame."""
-        return self.trainer.judge(frames.images, frames.slots, batch_size=self.batch)
-
-    def _is_best(self, result: Epoch) -> bool:
-        best = self.state.best_epoch
-        return best < 0 or _rank(result) < _rank(self.state.history[best])
+    def accuracy(self, frames: Frames) -> float:
+        """Return the accuracy with the present weights; NaN for no frame."""
+        return self.trainer.accuracy(frames.images, frames.slots, batch_size=self.batch)
 
     def _out_of_patience(self) -> bool:
         if not self.stops_early or self.options.patience is None:
@@ -155,15 +155,6 @@ class EpochLoop:
         self.state.weights = [weight.numpy() for weight in self.trainer.model.weights]
         self.state.velocities = [velocity.numpy() for velocity in self.trainer.velocities]
         save_checkpoint(self.state, path)
-
-
-def _rank(result: Epoch) -> tuple[float, float]:
-    """The order of epochs by their validation frames, the best one first.
-
-    Loss decides between equal accuracies, which a few dozen frames often give.
-    """
-    loss = math.inf if result.validation_loss is None else result.validation_loss
-    return -(result.validation or 0.0), loss
 
 
 def rate_share(step: int, total: int, *, cosine: bool) -> float:

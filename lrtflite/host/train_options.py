@@ -31,7 +31,7 @@ class TrainOptions:
         augment: whether frames are flipped, shifted, brightened and darkened.
         frames_per_video: frames of each video, evenly spread; None takes all.
         held_out_frames: frames of each test video on which accuracy is measured.
-        patience: stop after so many epochs without a better validation accuracy; None never does.
+        patience: stop after so many epochs below the best validation accuracy; None never does.
         seed: decides initial weights, stream, order and augmentation.
     """
 

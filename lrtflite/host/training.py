@@ -113,7 +113,6 @@ def train(
         observer.epoch(result)
     if loop.stops_early:
         restore(trained.weights, state.best)
-    train_accuracy, _ = loop.judge(data.train)
     counts = tuple(np.bincount(data.train.slots, minlength=len(selection.labels)).tolist())
     _finish(model, selection.labels, counts)
     save_model(model, out, batch=shipped)
@@ -127,7 +126,7 @@ def train(
         stopped_early=state.epoch < options.epochs,
         weights=origin,
         freeze_below=options.freeze_below,
-        train_accuracy=train_accuracy,
+        train_accuracy=loop.accuracy(data.train),
         held_out_frames=len(data.held_out),
         validation_frames=len(data.validation),
     )

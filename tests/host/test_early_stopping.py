@@ -29,7 +29,7 @@ VALIDATION = Frames(np.zeros((5, 1, 1, 3), np.uint8), np.zeros(5, np.int64))
 class Scripted:
     """A trainer whose one weight counts its steps, and whose validation results are given."""
 
-    def __init__(self, results: list[tuple[float, float]]) -> None:
+    def __init__(self, results: list[float]) -> None:
         self.weight = tf.Variable(0.0)
         self.model = SimpleNamespace(weights=[self.weight], layers=[])
         self.velocities: tuple[Any, ...] = ()
@@ -39,15 +39,13 @@ class Scripted:
         self.weight.assign_add(1.0)
         return 0.0, 0
 
-    def judge(
-        self, frames: NDArray[Any], slots: NDArray[Any], *, batch_size: int
-    ) -> tuple[float, float]:
+    def accuracy(self, frames: NDArray[Any], slots: NDArray[Any], *, batch_size: int) -> float:
         if len(frames) == len(VALIDATION):
             return self._results[int(self.weight) - 1]
-        return 0.0, 0.0
+        return 0.0
 
 
-def run(results: list[tuple[float, float]], *, patience: int, path: Path) -> TrainState:
+def run(results: list[float], *, patience: int, path: Path) -> TrainState:
     """Epochs of one step each."""
     train_frames = Frames(np.zeros((2, 1, 1, 3), np.uint8), np.zeros(2, np.int64))
     data = TrainData(train_frames, VALIDATION, train_frames)
@@ -61,14 +59,14 @@ def run(results: list[tuple[float, float]], *, patience: int, path: Path) -> Tra
 @pytest.mark.parametrize(
     ("results", "patience", "kept", "ran"),
     [
-        ([(0.2, 9), (0.6, 9), (0.4, 1), (0.4, 1), (0.4, 1)], 2, 2, 4),  # accuracy comes first
-        ([(0.6, 3), (0.6, 2), (0.6, 2), (0.6, 4), (0.9, 1)], 2, 2, 4),  # then loss; then the first
-        ([(0.2, 3), (0.1, 3), (0.3, 3), (0.2, 3), (0.4, 3)], 2, 5, 5),  # a new best starts again
-        ([(0.9, 1), (0.8, 2), (0.8, 2), (0.8, 2), (0.8, 2)], 9, 1, 5),  # patience to the end
+        ([0.2, 0.6, 0.4, 0.4, 0.4], 2, 2, 4),
+        ([0.2, 0.6, 0.6, 0.4, 0.4, 0.9], 2, 3, 5),  # the latest of equals
+        ([0.2, 0.1, 0.3, 0.2, 0.4], 2, 5, 5),  # a new best starts again
+        ([0.9, 0.8, 0.8, 0.8, 0.8], 9, 1, 5),  # patience to the end
     ],
 )
 def test_the_best_epoch_is_kept(
-    tmp_path: Path, results: list[tuple[float, float]], patience: int, kept: int, ran: int
+    tmp_path: Path, results: list[float], patience: int, kept: int, ran: int
 ) -> None:
     state = run(results, patience=patience, path=tmp_path)
     assert (state.best_epoch + 1, state.epoch) == (kept, ran)

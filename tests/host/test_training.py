@@ -158,8 +158,8 @@ def test_every_mini_batch_is_full_and_every_frame_comes(tmp_path: Path) -> None:
             self.seen.append(slots)
             return 0.0, 0
 
-        def judge(self, *_: object, **__: object) -> tuple[float, float]:
-            return 0.0, 0.0
+        def accuracy(self, *_: object, **__: object) -> float:
+            return 0.0
 
     frames = Frames(np.zeros((10, 1, 1, 3), np.uint8), np.arange(10))
     recorder, observer = Recorder(), Stop()
