@@ -23,12 +23,12 @@ from lrtflite.frames import check_frame, check_frames, check_no_path
 from lrtflite.head_training import check_finite, train_head
 from lrtflite.knowledge import Knowledge
 from lrtflite.latents import check_latents
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.manifest import Training
 from lrtflite.minibatch import Latents
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.moments import adapt_moments
 from lrtflite.prediction import Prediction, top_predictions
-from lrtflite.runtime import default_threads
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
 from lrtflite.slots import Label
@@ -71,21 +71,16 @@ class Learner:
         `read_only` predicts, from a folder that it may not write or that another learner holds.
         `threads` default to 1 at `pool6`; where a trunk trains, to the cores there are, up to 4.
         """
-        opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
-        if threads is None:
-            threads = default_threads(trains_trunk=opened.manifest.trains_trunk)
-        return cls(
-            Knowledge.open(
-                opened,
-                state,
-                runtime=runtime,
-                threads=threads,
-                replay_size=replay_size,
-                policy=policy,
-                seed=seed,
-                read_only=read_only,
-            )
+        options = LearnerOptions(
+            runtime=runtime,
+            threads=threads,
+            replay_size=replay_size,
+            policy=policy,
+            seed=seed,
+            read_only=read_only,
         )
+        opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
+        return cls(Knowledge.open(opened, state, options))
 
     @property
     def training(self) -> Training:
