@@ -5,20 +5,17 @@ Pillow reads images and animations, PyAV videos; each is imported when the first
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from lrtflite.data.source import Frame
 from lrtflite.errors import DataError, MissingExtra
 from lrtflite.frames import fit_frame
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from lrtflite.image_file import open_image, unreadable, upright_rgb
 
 STILLS = (".jpg", ".jpeg", ".png", ".bmp")
 ANIMATIONS = (".gif", ".webp")  # one frame or many
@@ -32,7 +29,7 @@ def count_frames(path: Path) -> int:
     if suffix in STILLS:
         return 1
     if suffix in ANIMATIONS:
-        with _open_image(path) as image:
+        with open_image(path) as image:
             return int(getattr(image, "n_frames", 1))
     with _open_video(path) as container:
         video = container.streams.video[0]
@@ -47,11 +44,11 @@ def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame
     if not len(indices):
         return
     if path.suffix.lower() not in VIDEOS:
-        with _open_image(path) as image:
+        with open_image(path) as image:
             for index in indices:
                 if index:
                     image.seek(index)
-                yield fit_frame(_rgb(image), size)
+                yield fit_frame(upright_rgb(image), size)
         return
     wanted = iter(indices)
     target = next(wanted)
@@ -74,29 +71,8 @@ def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame
 
 
 @contextmanager
-def _open_image(path: Path) -> Iterator[Image]:
-    """A Pillow image; whatever goes wrong while it is open is a DataError that names the file."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("Pillow", "device") from None
-    try:
-        with Image.open(path) as image:
-            yield image
-    except (
-        OSError,  # missing, truncated, or no image at all
-        EOFError,  # an animation with fewer frames than its header says
-        SyntaxError,  # Pillow's word for a damaged PNG
-        ValueError,
-        struct.error,
-        Image.DecompressionBombError,
-    ) as error:
-        raise _unreadable("image", path, error) from error
-
-
-@contextmanager
 def _open_video(path: Path) -> Iterator[Any]:
-    """A PyAV container with a video stream; errors as with `_open_image`."""
+    """A PyAV container with a video stream; errors as with `open_image`."""
     try:
         import av
     except ImportError:
@@ -107,26 +83,4 @@ def _open_video(path: Path) -> Iterator[Any]:
                 raise DataError(f"Expected a video in {path}, got a file without pictures")
             yield container
     except av.FFmpegError as error:
-        raise _unreadable("video", path, error) from error
-
-
-def _unreadable(kind: str, path: Path, error: Exception) -> DataError:
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    reason = text.splitlines()[0]
-    return DataError(f"Expected a readable {kind}, got {path} ({reason}); replace or remove it")
-
-
-def _rgb(image: Image) -> Frame:
-    """The image's current frame, upright, any mode -> (H, W, 3) uint8; transparency is white."""
-    from PIL import Image, ImageOps
-
-    upright = ImageOps.exif_transpose(image)
-    if upright.mode.startswith("I"):
-        # 16-bit grey: Pillow's own conversion would clip it to white.
-        grey = (np.asarray(upright).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)
-        return np.repeat(grey[:, :, np.newaxis], 3, axis=2)
-    if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
-        rgba = upright.convert("RGBA")
-        white = Image.new("RGBA", rgba.size, "white")
-        upright = Image.alpha_composite(white, rgba)
-    return np.asarray(upright.convert("RGB"))
+        raise unreadable("video", path, error) from error
