@@ -73,7 +73,7 @@ def main() -> None:
         size = learner.bundle.manifest.input_size
         frames = (fit_frame(image, size) for image in camera(options.camera))
         for frame in frames:
-            [top] = learner.predict(frame)
+            [top] = learner.predict(frame) if learner.learned else [[]]
             say(", ".join(f"{p.label} {p.probability:.0%}" for p in top) or "nothing learned yet")
             if not select.select([sys.stdin], [], [], 0)[0]:
                 continue

@@ -119,7 +119,10 @@ class Learner:
             return np.concatenate([run("infer", latents=p)["probabilities"] for p in parts])
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
-        """The `top` labels for each frame, the likeliest first; fewer while few are learned."""
+        """Return the `top` labels for each frame, the likeliest first; fewer while few are learned.
+
+        Raise InputError while nothing is learned.
+        """
         with self._known.answering:
             return self.predict_latents(self.extract(frames), top=top)
 
@@ -127,6 +130,10 @@ class Learner:
         """`predict` for a client that has latents already."""
         top = whole_number("top", top, least=1)
         with self._known.answering:
+            if not self.learned:
+                raise InputError(
+                    "This learner has learned nothing yet; teach it a label with learn() first"
+                )
             return top_predictions(self.probabilities(latents), self.labels, top=top)
 
     def learn(
