@@ -141,13 +141,17 @@ def test_a_learner_that_knows_nothing_says_so(open_learner: Open, tmp_path: Path
     latents, frames = latents_of(0, 2), frames_of(0, 2)
 
     def refused() -> None:
-        for ask in (lambda: learner.predict_latents(latents), lambda: learner.predict(frames)):
+        asks: list[Callable[[], object]] = [
+            lambda: learner.predict_latents(latents),
+            lambda: learner.predict(frames),
+        ]
+        for ask in asks:
             with pytest.raises(InputError, match=r"nothing yet; teach it a label with learn\(\)"):
                 ask()
         assert learner.probabilities(latents).tolist() == [[0] * 50] * 2
 
     refused()
-    learner.rename(0, "a name alone")
+    learner.rename(new="a name alone", slot=0)
     refused()
     learner.learn_latents(latents_of(0), "cup", training=TRAINING)
     assert learner.predict(frames)[1][0].label == "cup"
@@ -161,7 +165,7 @@ def test_what_is_learned_is_of_one_state(open_learner: Open) -> None:
 
     def give_the_name_away() -> None:
         learner.forget("cup")
-        learner.rename(0, "never taught")
+        learner.rename(new="never taught", slot=0)
 
     Intruder(learner._known.serving, "save", give_the_name_away, late=True)
     assert learner.learned in (("cup",), ())
