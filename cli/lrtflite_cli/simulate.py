@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lrtflite.errors import LrtfliteError
+from lrtflite_cli.cautions import caution
 from lrtflite_cli.training_options import training_options
 
 
@@ -108,6 +109,7 @@ def command(
         visits=visits,
         batch_frames=batch_frames,
     )
+    caution(replay_size=replay_size)
     try:
         result = simulate(bundle, options, watcher=watch())
     except KeyboardInterrupt:

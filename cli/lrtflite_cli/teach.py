@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrtflite_cli.cautions import caution
 from lrtflite_cli.learner_options import learner_options
 from lrtflite_cli.training_options import training_options
 
@@ -74,6 +75,7 @@ def command(
     # The runtimes announce their delegate on stderr.
     with quiet_stderr():
         learner = Learner.open(opened, seed=seed, **options)
+    caution(replay_size=options["replay_size"])
     with phases(WORDS) as step:
         taught = teach(
             learner,
