@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types unit bench bench-layers clean
+.PHONY: demo test lint types unit test-arm bench bench-layers clean
 
 demo: .venv/demo  ## a device learns 50 objects; writes demo/report.html
 	$(BIN)/lrtflite simulate --report demo/report.html --json demo/report.json
@@ -21,6 +21,11 @@ types: .venv/dev
 unit: .venv/dev
 	$(BIN)/pytest tests --ignore tests/host --ignore tests/converters
 	$(BIN)/pytest tests/host tests/converters
+
+# `unit` has these tests too, where the tools are installed. BUNDLE is one to try by hand.
+test-arm: .venv/dev  ## the demo bundle, or BUNDLE=..., on emulated 64-bit ARM; installs the tools in .arm
+	PYTHON=$(BIN)/python tools/install_arm.sh
+	LRTFLITE_REQUIRE_ARM=1 LRTFLITE_ARM_BUNDLE='$(BUNDLE)' $(BIN)/pytest tests/arm
 
 # Reference weights and photographs, where they are; else the weights come from the internet.
 SHARED := $(or $(LRTFLITE_SHARED),../shared)
@@ -45,7 +50,7 @@ build/alpha-1.0/manifest.json: .venv/dev
 	$(BIN)/lrtflite convert --weights $(WEIGHTS) --alpha 1.0 --out build/alpha-1.0
 
 clean:
-	rm -rf .venv demo bundle build
+	rm -rf .venv .arm demo bundle build
 
 .venv/bin/python:
 	$(PYTHON) -m venv .venv

@@ -18,8 +18,8 @@ import numpy as np
 
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.data import StreamOptions, nic_stream, open_source
+from lrtflite.machine import this_machine
 from lrtflite.runtime import describe_runtime
-from lrtflite_firmware_sim.machine import this_machine
 
 
 def main() -> None:

@@ -21,9 +21,9 @@ from bundles import PHOTOGRAPHS, say
 from lrtflite import Learner
 from lrtflite.data import FrameSource, open_source, whole_batch
 from lrtflite.errors import LrtfliteError
+from lrtflite.machine import this_machine
 from lrtflite.runtime import describe_runtime
 from lrtflite.teaching import recognise, teach
-from lrtflite_firmware_sim.machine import this_machine
 
 SHIPPED, LATER = 10, 5
 

@@ -25,11 +25,11 @@ from worlds import Latents, World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
 from lrtflite.bundle import demo_bundle
+from lrtflite.machine import this_machine
 from lrtflite.memory import ReplayMemory
 from lrtflite.metrics import accuracy
 from lrtflite.minibatch import Composition, minibatches
 from lrtflite.runtime import Model, describe_runtime
-from lrtflite_firmware_sim.machine import this_machine
 
 LONG = 40  # epochs of cumulative, and of naive in each session
 TARGETS = "cumulative at least 0.85, naive below 0.30, replay within 0.05 of cumulative"

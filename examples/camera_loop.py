@@ -10,6 +10,7 @@ or from the FIFO `--commands`. `quit`, Ctrl-C and SIGTERM end it; the state keep
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import select
 import shutil
@@ -56,6 +57,7 @@ class Screen:
 
     def __init__(self) -> None:
         self.is_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+        self._is_drawn = False
         self._shown = ""
         self._winner: str | None = None
         self._logged = -LOG_EVERY
@@ -63,12 +65,14 @@ class Screen:
     def prompt(self) -> None:
         """Begin the two lines, at the start of a line."""
         if self.is_terminal:
+            self._is_drawn = True
             print(f"{self._shown}\n> ", end="", flush=True)
 
     def say(self, text: str) -> None:
         """Print a line that stays."""
-        print(f"{ABOVE if self.is_terminal else ''}{text}", flush=True)
-        self.prompt()
+        print(f"{ABOVE if self._is_drawn else ''}{text}", flush=True)
+        if self._is_drawn:
+            self.prompt()
 
     def show(self, text: str) -> None:
         """Write over the line above the one to type in."""
@@ -87,8 +91,19 @@ class Screen:
 
     def close(self) -> None:
         """Remove the two lines."""
-        if self.is_terminal:
+        if self._is_drawn:
             print(ABOVE, end="", flush=True)
+
+
+class Notes(logging.Handler):
+    """Say what the library logs, such as advice on how to teach, as the loop says all else."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__()
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._screen.say(record.getMessage())
 
 
 class Lines:
@@ -224,9 +239,9 @@ def positive(text: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description="A camera that learns what you show it.")
     parser.add_argument("bundle", type=Path, help="what `lrtflite convert` made")
-    source = parser.add_mutually_exclusive_group()
-    source.add_argument("--camera", help="/dev/video0, picamera2, a stream's URL or synthetic")
-    source.add_argument("--video", help="a video file in place of a camera")
+    sources = parser.add_mutually_exclusive_group()
+    sources.add_argument("--camera", help="/dev/video0, picamera2, a stream's URL or synthetic")
+    sources.add_argument("--video", help="a video file in place of a camera")
     parser.add_argument("--speed", type=positive, default=1, help="of a video file")
     parser.add_argument("--state", default="state", help="where to keep what is learned")
     parser.add_argument("--commands", type=Path, metavar="FIFO", help="made if it is not there")
@@ -235,11 +250,13 @@ def main() -> None:
     options = parser.parse_args()
 
     bundle, lines = Bundle.open(options.bundle), Lines(options.commands)
-    with closing(open_camera(options.video or options.camera, speed=options.speed)) as camera:
+    source = options.video or options.camera
+    with closing(Screen()) as screen, closing(open_camera(source, speed=options.speed)) as camera:
+        logging.getLogger("lrtflite").addHandler(Notes(screen))
         camera.next()  # so that a camera that is not there leaves no state folder behind
         with quiet_stderr():  # the runtime announces its delegate
             learner = Learner.open(bundle, options.state)
-        with learner, closing(Screen()) as screen:
+        with learner:
             loop = Loop(learner, camera, screen, seconds=options.seconds, fps=options.fps)
             loop.run(lines)
 

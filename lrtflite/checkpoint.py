@@ -24,7 +24,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import StateError
+from lrtflite.errors import DamagedState, StateError
 
 FORMAT = 1
 KEPT = 2
@@ -32,10 +32,6 @@ _CHUNK = 1 << 20
 _NAME = re.compile(r"state-(\d{8})\.npz")
 _OWN = re.compile(r"lock|state-\d{8}\.(npz|tmp|damaged)")
 _log = logging.getLogger("lrtflite")
-
-
-class DamagedState(StateError):
-    """A generation whose bytes are not what was written."""
 
 
 @dataclass(frozen=True)

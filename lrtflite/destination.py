@@ -9,6 +9,8 @@ from pathlib import Path
 
 from lrtflite.bundle import FILES, INITIAL, MANIFEST
 from lrtflite.errors import BundleError
+from lrtflite.scratch import LOCK, scratch_folder
+from lrtflite.undisturbed import undisturbed
 
 
 def check_out(out: Path, *, replace: bool) -> None:
@@ -32,15 +34,23 @@ def check_out(out: Path, *, replace: bool) -> None:
 def making_bundle(out: Path) -> Iterator[Path]:
     """Yield an empty folder, which takes the place of `out` once the block has filled it."""
     parent = _parent_of(out)
-    with _writing(out), tempfile.TemporaryDirectory(dir=parent, prefix=".bundle-") as folder:
-        made = Path(folder) / "bundle"
+    with _writing(out), scratch_folder(parent=parent, prefix=".bundle-") as folder:
+        made = folder / "bundle"
         made.mkdir()
         yield made
-        _put_in_place(made, out, aside=Path(folder) / "old")
+        # Without its lock no later run removes the folder: killed in the middle of the swap, this
+        # one may leave the old bundle in it.
+        (folder / LOCK).unlink()
+        _put_in_place(made, out, aside=folder / "old")
 
 
 def _put_in_place(made: Path, out: Path, *, aside: Path) -> None:
     """Swap folders, so that the old bundle or the new one is there."""
+    with undisturbed():
+        _swap(made, out, aside)
+
+
+def _swap(made: Path, out: Path, aside: Path) -> None:
     if out.exists() and not any(out.iterdir()):
         # It may be the folder that someone stands in, which cannot be swapped. A folder without a
         # manifest is no bundle yet, so that comes last.

@@ -7,7 +7,9 @@ LrtfliteError
 ├── InputError         frames, latents or labels that do not fit
 │   └── NoFreeSlot     a new label, and every class slot is taken
 ├── StateError         a state path that is damaged, locked, unwritable or of another bundle
+│   └── DamagedState   a state file whose bytes are not what was written
 ├── DataError          a data set that is missing or not laid out as expected
+│   └── UnreadableFile a picture or video that is missing, damaged or of another kind
 ├── SessionCancelled   learning stopped on request; says where it can go on from
 ├── RuntimeMissing     no TFLite runtime, or not the one that was asked for
 └── MissingExtra       an optional part is not installed; names the pip command
@@ -53,8 +55,20 @@ class StateError(LrtfliteError):
     """A state path that is damaged, locked, unwritable or belongs to another bundle."""
 
 
+class DamagedState(StateError):
+    """A state file whose bytes are not what was written."""
+
+
 class DataError(LrtfliteError):
     """A data set that is missing or not laid out as expected."""
+
+
+class UnreadableFile(DataError):
+    """A picture or video that is missing, damaged or of another kind; `reason` in a few words."""
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
 
 
 class SessionCancelled(LrtfliteError):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import DataError, InputError, MissingExtra
+from lrtflite.errors import InputError, MissingExtra, UnreadableFile
 from lrtflite.frames import fit_frame
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def read_image(path: str | PathLike[str], size: int) -> NDArray[np.uint8]:
 
 @contextmanager
 def open_image(path: Path) -> Iterator[Image]:
-    """Open a Pillow image; an error while it is open becomes a DataError that names the file."""
+    """Open a Pillow image; an error while it is open becomes an UnreadableFile that names it."""
     try:
         from PIL import Image
     except ImportError:
@@ -71,8 +71,12 @@ def upright_rgb(image: Image) -> NDArray[np.uint8]:
     return np.asarray(upright.convert("RGB"))
 
 
-def unreadable(kind: str, path: object, error: Exception) -> DataError:
+def unreadable(kind: str, path: Path, error: Exception) -> UnreadableFile:
     """Return the error for a file of some `kind` that a library failed to read."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     reason = text.splitlines()[0]
-    return DataError(f"Expected a readable {kind}, got {path} ({reason}); replace or remove it")
+    if type(error).__name__ == "UnidentifiedImageError":  # its text names the path once more
+        reason = "not an image"
+    return UnreadableFile(
+        f"Expected a readable {kind}, got {path} ({reason}); replace or remove it", reason
+    )

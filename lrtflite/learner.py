@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,8 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
+from lrtflite.checkpoint import State
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames import check_frame, check_frames, check_no_path
@@ -25,6 +28,7 @@ from lrtflite.minibatch import Latents
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.moments import adapt_moments
 from lrtflite.prediction import Prediction, top_predictions
+from lrtflite.runtime import default_threads
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
 from lrtflite.slots import Label, Labels, SlotNumbers, Slots, for_each
@@ -33,6 +37,7 @@ from lrtflite.slots import Label, Labels, SlotNumbers, Slots, for_each
 CLASS_TENSORS = ("head/cw", "head/past")
 # Of latents in one call of `infer`.
 AT_ONCE_BYTES = 1 << 20
+_log = logging.getLogger("lrtflite")
 
 
 class Learner:
@@ -51,7 +56,7 @@ class Learner:
         state: str | Path | None = None,
         *,
         runtime: str = "auto",
-        threads: int = 1,
+        threads: int | None = None,
         replay_size: int | None = None,
         policy: str | None = None,
         seed: int = 0,
@@ -63,10 +68,14 @@ class Learner:
         restored, with its random generator, so `seed` counts for a new one. `replay_size` and
         `policy` default to the state's own, and in a new one to the bundle's. A learner that is
         `read_only` predicts, from a folder that it may not write or that another learner holds.
+        `threads` default to 1 at `pool6`; where a trunk trains, to the cores there are, up to 4.
         """
+        opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
+        if threads is None:
+            threads = default_threads(trains_trunk=opened.manifest.trains_trunk)
         return cls(
             Knowledge.open(
-                bundle if isinstance(bundle, Bundle) else Bundle.open(bundle),
+                opened,
                 state,
                 runtime=runtime,
                 threads=threads,
@@ -220,8 +229,15 @@ class Learner:
 
     def ship(self, out: str | Path, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from all that this one knows."""
+        return ship(self.bundle, self.snapshot(), out, replace_bundle=replace)
+
+    def snapshot(self, *, sessions: int | None = None) -> State:
+        """Return all that this learner is; `sessions` in place of how many it has had."""
         with self._known.alone():
-            return ship(self.bundle, self._known.state(), out, replace_bundle=replace)
+            state = self._known.state()
+        if sessions is not None:
+            state.meta["sessions"] = sessions
+        return state
 
     def close(self) -> None:
         """Let go of the state path. A closed learner still predicts, and learns no more.
@@ -264,6 +280,9 @@ class Learner:
             raise InputError("Expected at least one frame to learn from, got an empty session")
         placed, slots = for_each(places[0], len(latents)), places[1]
         manifest = self.bundle.manifest
+        coming = len(np.unique(placed))
+        if advice := few_classes(manifest, known=len(self.learned), coming=coming):
+            _log.warning("%s", advice)
         outcome = train_head(
             self._known.training,
             latents,

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.arguments import LARGEST_FLOAT32, real_number, whole_number
+from lrtflite.costs import Costs
 from lrtflite.errors import BundleError, InputError
 from lrtflite.slots import check_label
 
@@ -110,6 +111,7 @@ class Manifest:
     latent_dtype: str = "float32"
     train_depthwise: bool = True
     adapt_moments: bool = False
+    measured: Costs | None = None
     format: int = FORMAT
 
     @property
@@ -191,4 +193,5 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
         "labels": tuple(x if x is None else check_label(x) for x in found["labels"]),
         "training": Training(**found["training"]),
         "files": {name: File(**value) for name, value in found["files"].items()},
+        "measured": None if found["measured"] is None else Costs.from_json(found["measured"]),
     }

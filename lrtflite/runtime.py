@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ RUNTIMES = {
 }
 # Threads of one model. More than a machine has cores are slower, and a million take it down.
 MOST_THREADS = 64
+# Threads of a model by default where a trunk trains: two are 1.7 times as fast as one there.
+TRUNK_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,20 @@ def describe_runtime(name: str) -> str:
     """`litert` -> `ai-edge-litert 2.3.0`."""
     distribution, _ = RUNTIMES[name]
     return f"{distribution} {importlib.metadata.version(distribution)}"
+
+
+def default_threads(*, trains_trunk: bool) -> int:
+    """Return how many threads to run with: one where a step is too small to share out.
+
+    Above a lower layer as many as this process may use cores, up to TRUNK_THREADS.
+    """
+    if not trains_trunk:
+        return 1
+    try:
+        cores = len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        cores = os.cpu_count() or 1
+    return min(cores, TRUNK_THREADS)
 
 
 class Model:

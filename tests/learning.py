@@ -28,6 +28,15 @@ def latents_of(kind: int, count: int = 45, *, seed: int = 0) -> np.ndarray:
     return np.clip(centre + noise, 0, 6).astype(np.float32)
 
 
+def alike_latents(kind: int, day: int) -> np.ndarray:
+    """(20, 256) float32 of a kind that has most in common with all others, in a day's light."""
+    common = np.random.default_rng(7).exponential(1, 256)
+    own = np.random.default_rng(1000 + kind).exponential(0.3, 256)
+    light = np.random.default_rng((50, day)).normal(0, 0.5, 256)
+    noise = np.random.default_rng((day, kind)).normal(0, 0.1, (20, 256))
+    return np.clip(common + own + light + noise, 0, 6).astype(np.float32)
+
+
 def frames_of(kind: int, count: int = 12) -> np.ndarray:
     """(count, 128, 128, 3) uint8: coloured blocks with noise, a pattern for each kind."""
     rng = np.random.default_rng(kind)

@@ -131,7 +131,7 @@ def test_all_is_complete(name: str) -> None:
 def texts() -> Iterator[Path]:
     """Everything that a reader of the project may read."""
     kinds = {".py", ".md", ".toml", ".json", ".yml", ".yaml", ".cfg", ".txt", ".sh", ""}
-    others = (ROOT / name for name in ("tests", "docs", "examples", "benchmarks"))
+    others = (ROOT / name for name in ("tests", "docs", "examples", "benchmarks", "tools"))
     for top in (*OURS.values(), *others):
         for path in sorted(top.rglob("*")):
             if path.is_file() and path.suffix in kinds and "__pycache__" not in path.parts:

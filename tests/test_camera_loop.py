@@ -21,6 +21,7 @@ import av
 import numpy as np
 import pytest
 
+from lrtflite import Learner
 from lrtflite.checkpoint import newest_state
 
 ROOT = Path(__file__).parent.parent
@@ -266,6 +267,16 @@ def test_a_broken_video_is_one_line(start: Start, tmp_path: Path) -> None:
     assert process.returncode == 1
     assert re.fullmatch(r"Error: Cannot read broken\.mp4: Invalid data[^\n]*\n", err)
     assert not (tmp_path / "state").exists()
+
+
+def test_what_the_library_warns_of_is_said(start: Start, demo: Path, tmp_path: Path) -> None:
+    with Learner.open(demo, tmp_path / "state") as learner:
+        learner.rename(new="mug", slot=0)
+    newest = max((tmp_path / "state").glob("state-*.npz"))
+    newest.write_bytes(newest.read_bytes()[:100])
+    out, err = start(*SYNTHETIC).communicate("quit\n")
+    assert err == ""
+    assert re.match(rf"[^\n]*{newest.name}[^\n]*; using the generation before it\n", out)
 
 
 def test_a_raspberry_pi_camera_until_it_is_unplugged(start: Start, tmp_path: Path) -> None:

@@ -16,6 +16,10 @@ def frame(value: int) -> Any:
     return np.full(1, value, np.uint8)
 
 
+def as_floats(image: Any) -> Any:
+    return image.astype(np.float32)
+
+
 def nothing(_: int) -> None:
     """No progress wanted."""
 
@@ -38,7 +42,7 @@ def test_frames_are_extracted_before_the_last_one_arrives() -> None:
 
 
 def test_order_is_kept() -> None:
-    latents = extract_while_arriving(map(frame, range(200)), np.float32, on_frame=nothing)
+    latents = extract_while_arriving(map(frame, range(200)), as_floats, on_frame=nothing)
     np.testing.assert_array_equal(np.concatenate(latents), np.arange(200))
 
 
@@ -59,7 +63,7 @@ def test_an_error_in_the_camera_ends_it(error: type[BaseException]) -> None:
 
     before = threading.active_count()
     with pytest.raises(error):
-        extract_while_arriving(camera(), np.float32, on_frame=nothing)
+        extract_while_arriving(camera(), as_floats, on_frame=nothing)
     assert threading.active_count() == before
 
 
@@ -71,5 +75,5 @@ def test_a_camera_that_reuses_its_buffer() -> None:
             buffer[:] = value
             yield buffer
 
-    latents = extract_while_arriving(camera(), np.float32, on_frame=nothing)
+    latents = extract_while_arriving(camera(), as_floats, on_frame=nothing)
     np.testing.assert_array_equal(np.concatenate(latents), np.arange(20))

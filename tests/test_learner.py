@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cwr_reference import cwr_session
-from learning import DEFAULTS, TRAINING, fingerprint, frames_of, latents_of
+from learning import DEFAULTS, TRAINING, alike_latents, fingerprint, frames_of, latents_of
 from lrtflite import Learner, Progress
 from lrtflite.bundle import Bundle
 from lrtflite.errors import (
@@ -218,22 +218,13 @@ def test_few_pictures_of_each_class_are_all_remembered(
 def test_the_class_taught_last_does_not_win_in_a_new_light(
     open_learner: Callable[..., Learner],
 ) -> None:
-    common = np.random.default_rng(7).exponential(1, 256)
-
-    def alike(kind: int, day: int) -> np.ndarray:
-        """(20, 256) of a kind that has most in common with all others, in the light of a day."""
-        own = np.random.default_rng(1000 + kind).exponential(0.3, 256)
-        light = np.random.default_rng((50, day)).normal(0, 0.5, 256)
-        noise = np.random.default_rng((day, kind)).normal(0, 0.1, (20, 256))
-        return np.clip(common + own + light + noise, 0, 6).astype(np.float32)
-
     def answers(head_start: float) -> tuple[float, float]:
         """The share of the other kinds, in five new lights, that is right, and that is the last."""
         learner = open_learner()
         training = replace(learner.bundle.manifest.training, head_start=head_start)
         for kind in range(12):
-            learner.learn_latents(alike(kind, day=kind), slot=kind, training=training)
-        others = [alike(kind, day) for kind in range(11) for day in range(100, 105)]
+            learner.learn_latents(alike_latents(kind, day=kind), slot=kind, training=training)
+        others = [alike_latents(kind, day) for kind in range(11) for day in range(100, 105)]
         found = learner.probabilities(np.concatenate(others)).argmax(axis=1)
         right = found == np.arange(11).repeat(len(found) // 11)
         return float(right.mean()), float(np.mean(found == 11))

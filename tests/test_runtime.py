@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,13 @@ import pytest
 import lrtflite.runtime as runtime_module
 from lrtflite.bundle import Bundle
 from lrtflite.errors import InputError, RuntimeMissing
-from lrtflite.runtime import Model, describe_runtime, installed_runtimes, pick_runtime
+from lrtflite.runtime import (
+    Model,
+    default_threads,
+    describe_runtime,
+    installed_runtimes,
+    pick_runtime,
+)
 
 
 def test_what_is_installed_is_picked() -> None:
@@ -81,3 +88,13 @@ def test_a_runtime_that_hides_its_memory_gets_an_array(
     buffer = head.buffer("train", "latents")
     assert buffer.flags.owndata
     assert buffer.shape == head.signatures["train"].inputs["latents"].shape
+
+
+def test_a_trunk_shares_its_steps_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert default_threads(trains_trunk=False) == 1
+    for cores, threads in ((1, 1), (2, 2), (4, 4), (32, 4)):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, n=cores: set(range(n)), False)
+        assert default_threads(trains_trunk=True) == threads
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    assert default_threads(trains_trunk=True) == 3

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lrtflite_cli.cautions import caution
+from lrtflite_cli.interrupts import raising
 from lrtflite_cli.learner_options import memory_options
 from lrtflite_cli.training_options import training_options
 
@@ -62,6 +63,13 @@ from lrtflite_cli.training_options import training_options
     help="Let the Batch Renorm moments below the replay layer move on the device.",
 )
 @click.option("--out", type=click.Path(path_type=Path), default=Path("bundle"), show_default=True)
+@click.option(
+    "--seed-memory",
+    type=click.IntRange(min=0),
+    default=500,
+    show_default=True,
+    help="With --model: latents of its first batch that ship in the replay memory.",
+)
 @click.option("--replace", is_flag=True, help="Replace the bundle that --out holds.")
 def command(
     replay_layer: str,
@@ -81,6 +89,7 @@ def command(
     train_depthwise: bool,
     adapt_moments: bool,
     out: Path,
+    seed_memory: int,
     replace: bool,
 ) -> None:
     """Make a bundle that learns on the device.
@@ -89,7 +98,10 @@ def command(
     every installed runtime before it is put in place. How it trains is a default, which a device
     may change in each session.
     """
+    from lrtflite.bundle import INITIAL, MANIFEST, Bundle
+    from lrtflite.demo_weights import DEMO, DEMO_NOTE
     from lrtflite.destination import check_out
+    from lrtflite_cli.progress import stages
     from lrtflite_converters.options import ExportOptions, check_source, read_labels
 
     options = ExportOptions(
@@ -105,23 +117,43 @@ def command(
         trunk_lr=trunk_lr,
         train_depthwise=train_depthwise,
         adapt_moments=adapt_moments,
+        seed_memory=seed_memory,
     )
     check_source(model, weights, alpha, input_size)
     check_out(out, replace=replace)
     caution(replay_size=replay_size, batch_size=batch_size)
 
     # What was typed is checked by now: TensorFlow takes seconds to load.
+    from lrtflite.scratch import scratch_tempdir
     from lrtflite_converters.convert import convert
 
-    convert(
-        out,
-        options=options,
-        model=model,
-        weights=weights,
-        alpha=alpha,
-        input_size=input_size,
-        replace=replace,
-        progress=lambda line: click.echo(line, err=True),
-    )
+    replaces = (out / MANIFEST).exists()
+    with raising(), scratch_tempdir(), stages() as stage:
+        convert(
+            out,
+            options=options,
+            model=model,
+            weights=weights,
+            alpha=alpha,
+            input_size=input_size,
+            replace=replace,
+            stage=stage,
+        )
+    manifest = Bundle.open(out).manifest
     click.echo(f"{out}")
+    if replaces:
+        click.echo(
+            f"Replaced the bundle in {out}; states of the old one do not open with it", err=True
+        )
+    click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
+    if model is None and weights in (None, DEMO):
+        click.echo(DEMO_NOTE, err=True)
+    if model is not None and INITIAL not in manifest.files and manifest.labels[0] is not None:
+        click.echo(
+            "It ships without a memory, so what it knows fades as it learns more; "
+            f"lrtflite teach {out} gives it one",
+            err=True,
+        )
+    if manifest.measured is not None:
+        click.echo(f"Costs: {manifest.measured}", err=True)
     click.echo(f"Next: lrtflite inspect {out}; lrtflite simulate {out}", err=True)

@@ -52,6 +52,7 @@ def command(bundle: str, as_json: bool) -> None:
             (name, f"{file.bytes:,} bytes, {file.sha256[:12]}")
             for name, file in sorted(manifest.files.items())
         ),
+        ("costs", str(manifest.measured or "not measured")),
         *((f"ops of {name}", ", ".join(ops)) for name, ops in sorted(manifest.ops.items())),
         ("made with", ", ".join(f"{k} {v}" for k, v in sorted(manifest.tools.items()))),
     ]

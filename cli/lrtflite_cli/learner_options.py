@@ -7,7 +7,7 @@ from typing import Any, Callable
 import click
 
 from lrtflite.memory import POLICIES
-from lrtflite.runtime import MOST_THREADS, RUNTIMES
+from lrtflite.runtime import MOST_THREADS, RUNTIMES, TRUNK_THREADS
 
 
 def memory_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
@@ -33,7 +33,10 @@ def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
     return _all(
         memory_options(replay_size=replay_size, policy=policy),
         click.option(
-            "--threads", type=click.IntRange(1, MOST_THREADS), default=1, show_default=True
+            "--threads",
+            type=click.IntRange(1, MOST_THREADS),
+            help="Of the TFLite runtime.",
+            show_default=f"1 at pool6; below it the cores there are, at most {TRUNK_THREADS}",
         ),
         click.option(
             "--runtime",

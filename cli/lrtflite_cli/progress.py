@@ -5,28 +5,56 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Callable
+from typing import TYPE_CHECKING, Callable
 
 import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 OnStep = Callable[[str, int, int], None]
 
 
 @contextmanager
+def stages() -> Iterator[Callable[[str], None]]:
+    """Yield a function that says what comes next; on a terminal with the seconds it takes."""
+    console = _terminal()
+    if console is None:
+        yield lambda text: click.echo(text, err=True)
+        return
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (
+        SpinnerColumn(finished_text=" "),
+        TextColumn("{task.description}"),
+        TimeElapsedColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = None
+
+        def stage(text: str) -> None:
+            nonlocal task
+            if task is not None:
+                bar.update(task, total=1, completed=1)
+            task = bar.add_task(text, total=None)
+
+        yield stage
+        if task is not None:
+            bar.update(task, total=1, completed=1)
+
+
+@contextmanager
 def phases(words: dict[str, str]) -> Iterator[OnStep]:
     """Yield a function of (phase, done, total); `words` say what each phase does."""
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn as Remaining
-    except ImportError:
+    console = _terminal()
+    if console is None:
         yield _lines(words)
         return
-    if not sys.stderr.isatty():
-        yield _lines(words)
-        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         tasks = {}
 
         def step(phase: str, done: int, total: int) -> None:
@@ -46,3 +74,14 @@ def _lines(words: dict[str, str]) -> OnStep:
             click.echo(f"{words.get(phase, phase)}: {total}", err=True)
 
     return step
+
+
+def _terminal() -> Console | None:
+    """Return stderr where it is a terminal and rich is installed."""
+    if not sys.stderr.isatty():
+        return None
+    try:
+        from rich.console import Console
+    except ImportError:
+        return None
+    return Console(stderr=True)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from lrtflite.errors import LrtfliteError
+from lrtflite_cli import interrupts
 from lrtflite_cli.cautions import caution
+from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.interrupts import Interrupted, raising
+from lrtflite_cli.learner_options import learner_options
 from lrtflite_cli.training_options import training_options
+
+if TYPE_CHECKING:
+    from lrtflite_firmware_sim import SimulateOptions, Simulation
+    from lrtflite_firmware_sim.deliver import Delivered, Delivery
 
 
 @click.command()
@@ -28,25 +37,8 @@ from lrtflite_cli.training_options import training_options
     "class, 8 epochs, memory 500.",
 )
 @click.option("--sessions", type=click.IntRange(min=1), help="Stop after so many.")
-@click.option(
-    "--replay-size", type=click.IntRange(min=0), help="Latents kept.", show_default="bundle's"
-)
-@click.option(
-    "--policy",
-    type=click.Choice(["algorithm1", "balanced"]),
-    help="Which latents are kept.",
-    show_default="bundle's; app: balanced",
-)
+@learner_options(replay_size="bundle's; app: 500", policy="bundle's; app: balanced")
 @training_options(epochs="bundle's; app: 8", lr="bundle's", trunk_lr="bundle's")
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option(
-    "--runtime",
-    type=click.Choice(["auto", "litert", "tflite"]),
-    default="auto",
-    show_default=True,
-    help="ai-edge-litert or tflite-runtime.",
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option(
     "--first-classes", type=click.IntRange(min=1), help="In the first session.", show_default="10"
 )
@@ -59,6 +51,7 @@ from lrtflite_cli.training_options import training_options
     help="Frames per class and session, at most.",
     show_default="all; app: 100",
 )
+@skip_unreadable
 @click.option("--json", "json_path", metavar="PATH", help="Write the results; - is stdout.")
 @click.option("--report", "report_path", metavar="PATH", help="Write one HTML file with plots.")
 def command(
@@ -71,12 +64,13 @@ def command(
     epochs: int | None,
     lr: float | None,
     trunk_lr: float | None,
-    threads: int,
+    threads: int | None,
     runtime: str,
     seed: int,
     first_classes: int | None,
     visits: int | None,
     batch_frames: int | None,
+    skip_unreadable: bool,
     json_path: str | None,
     report_path: str | None,
 ) -> None:
@@ -86,10 +80,8 @@ def command(
     of its own that runs what a device would. Without BUNDLE it is a small demo bundle that comes
     with the package.
     """
-    from lrtflite_firmware_sim import SimulateOptions, simulate
-    from lrtflite_firmware_sim.deliver import STDOUT, Delivery
-    from lrtflite_firmware_sim.summary import summary
-    from lrtflite_firmware_sim.watcher import watch
+    from lrtflite_firmware_sim import SimulateOptions
+    from lrtflite_firmware_sim.deliver import Delivery
 
     delivery = Delivery(json_path=json_path, report_path=report_path)
     delivery.check()
@@ -108,13 +100,52 @@ def command(
         first_classes=first_classes,
         visits=visits,
         batch_frames=batch_frames,
+        skip_unreadable=skip_unreadable,
     )
     caution(replay_size=replay_size)
+    with raising():
+        _run(bundle, options, delivery)
+
+
+def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> None:
+    """Simulate, write and print; also what there is when something ends the run early."""
+    from lrtflite.undisturbed import undisturbed
+    from lrtflite_firmware_sim import simulate
+    from lrtflite_firmware_sim.deliver import STDOUT
+    from lrtflite_firmware_sim.summary import summary
+    from lrtflite_firmware_sim.watcher import watch
+
+    stopped: list[Simulation] = []
+    failure: BaseException | None = None
     try:
-        result = simulate(bundle, options, watcher=watch())
-    except KeyboardInterrupt:
-        raise LrtfliteError("Interrupted; the device was stopped and nothing was written") from None
-    written = delivery.write(result)
-    click.echo(result.to_json() if json_path == STDOUT else summary(result) + "\n", nl=False)
-    for path in written:
-        click.echo(f"wrote {path}", err=True)
+        result = simulate(bundle, options, watcher=watch(), on_stopped=stopped.append)
+    except BaseException as error:
+        if not stopped:
+            raise
+        [result], failure = stopped, error
+    with undisturbed():
+        try:
+            delivered = delivery.write(result)
+        finally:
+            to_stdout = delivery.json_path == STDOUT
+            click.echo(result.to_json() if to_stdout else f"{summary(result)}\n", nl=False)
+    line = _ending(result, delivered)
+    if failure is not None and interrupts.came():
+        raise Interrupted(line) from failure
+    if isinstance(failure, LrtfliteError) or delivered.errors:
+        raise LrtfliteError(line) from failure
+    if line:
+        click.echo(line, err=True)
+    if failure is not None:
+        raise failure
+
+
+def _ending(result: Simulation, delivered: Delivered) -> str:
+    """Say in one line what ended the run, what could not be written and what was."""
+    parts = [result.incomplete] if result.incomplete else []
+    parts += delivered.errors
+    if delivered.files:
+        parts.append(f"wrote {' and '.join(delivered.files)}")
+    elif result.incomplete:
+        parts.append("the figures are of these")
+    return "; ".join(parts)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from lrtflite_cli.cautions import caution
+from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.interrupts import raising
 from lrtflite_cli.learner_options import learner_options
 from lrtflite_cli.training_options import training_options
 
@@ -42,6 +45,7 @@ WEAK = 0.8
 )
 @training_options(epochs="bundle's", lr="bundle's", trunk_lr="bundle's")
 @learner_options(replay_size="bundle's", policy="bundle's")
+@skip_unreadable
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     bundle: str,
@@ -50,6 +54,7 @@ def command(
     seed: int,
     replace: bool,
     batch_frames: int | None,
+    skip_unreadable: bool,
     as_json: bool,
     epochs: int | None,
     lr: float | None,
@@ -63,20 +68,30 @@ def command(
     taught while it learns more. TensorFlow is not needed.
     """
     from lrtflite.bundle import Bundle
-    from lrtflite.data import open_source
+    from lrtflite.data import open_source, skipped_files, source_notes
     from lrtflite.learner import Learner
     from lrtflite.quiet import quiet_stderr
     from lrtflite.teaching import teach
     from lrtflite_cli.progress import phases
+    from lrtflite_firmware_sim.watcher import LineWatcher
 
     opened = Bundle.open(bundle)
-    source = open_source(dataset, size=opened.manifest.input_size, seed=seed)
+    with LineWatcher(sys.stderr).looking() as on_file:
+        source = open_source(
+            dataset,
+            size=opened.manifest.input_size,
+            seed=seed,
+            skip_unreadable=skip_unreadable,
+            on_file=on_file,
+        )
+    for note in source_notes(source):
+        click.echo(note, err=True)
     training = opened.manifest.training.with_options(epochs=epochs, lr=lr, trunk_lr=trunk_lr)
     # The runtimes announce their delegate on stderr.
     with quiet_stderr():
         learner = Learner.open(opened, seed=seed, **options)
     caution(replay_size=options["replay_size"])
-    with phases(WORDS) as step:
+    with raising(), phases(WORDS) as step:
         taught = teach(
             learner,
             source,
@@ -86,14 +101,14 @@ def command(
             replace=replace,
             on_step=step,
         )
-    click.echo(_as_json(taught) if as_json else _as_text(taught))
+    click.echo(_as_json(taught, skipped_files(source)) if as_json else _as_text(taught))
 
 
 def _as_text(taught: Taught) -> str:
     report, path = taught.report, taught.bundle.path
     lines = [
         f"{path}: taught {len(report.labels)} classes from {report.frames} frames in "
-        f"{report.ready_to_committed_ms / 1e3:.1f} s; ships {taught.latents} latents",
+        f"{report.ready_to_committed_ms / 1e3:.2g} s; ships {taught.latents} latents",
         f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames",
     ]
     weak = {name: share for name, share in taught.by_class.items() if share < WEAK}
@@ -103,7 +118,7 @@ def _as_text(taught: Taught) -> str:
     return "\n".join([*lines, f"next: lrtflite verify {path}; lrtflite simulate {path}"])
 
 
-def _as_json(taught: Taught) -> str:
+def _as_json(taught: Taught, skipped: tuple[str, ...]) -> str:
     record = {
         "bundle": str(taught.bundle.path),
         "classes": taught.report.labels,
@@ -115,5 +130,6 @@ def _as_json(taught: Taught) -> str:
         "held_out_frames": taught.held_out,
         "by_class": taught.by_class,
         "replay_patterns": taught.latents,
+        "skipped_files": skipped,
     }
     return json.dumps(record, indent=2)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lrtflite.bundle import MANIFEST
+import numpy as np
+
 from lrtflite.destination import check_out
+from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.model_file import load_model
 from lrtflite.host.weights import network
 from lrtflite_converters.export import export_bundle
@@ -26,19 +28,28 @@ def convert(
     alpha: float | None = None,
     input_size: int = 128,
     replace: bool = False,
-    progress: Callable[[str], None] = lambda line: None,
+    stage: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Make the bundle `out` from a saved model, or from weights (by default the demo backbone)."""
     check_source(model, weights, alpha, input_size)
     check_out(Path(out), replace=replace)
-    replaces = (Path(out) / MANIFEST).exists()
+    stage("reading the weights")
     found, backbone = _find(model, weights, alpha=alpha, input_size=input_size)
-    progress(f"Converting {backbone}, replay layer {options.replay_layer}")
-    path = export_bundle(found, out, options=options, backbone=backbone, replace=replace)
-    progress("Verified on every installed runtime")
-    if replaces:
-        progress(f"Replaced the bundle in {out}; states of other models will not open with it")
-    return path
+    return export_bundle(
+        found,
+        out,
+        options=options,
+        backbone=backbone,
+        batch=None if model is None else _batch(Path(model), options.seed_memory),
+        replace=replace,
+        stage=stage,
+    )
+
+
+def _batch(model: Path, count: int) -> FirstBatch | None:
+    """Return at most `count` of the frames that a saved model was trained with."""
+    found = read_first_batch(model) if count else None
+    return None if found is None else found.sample(count, np.random.default_rng(0))
 
 
 def _find(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.metadata
 import io
-import subprocess
-import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,14 @@ import tensorflow as tf
 import tf_keras as keras
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES, GOLDEN, HEAD, MANIFEST, digest
+from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, MANIFEST, digest
 from lrtflite.destination import check_out, making_bundle
-from lrtflite.errors import ConversionError, ModelError
-from lrtflite.manifest import Manifest
+from lrtflite.errors import ModelError
+from lrtflite.host.first_batch import FirstBatch
+from lrtflite.manifest import File, Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
 from lrtflite.slots import check_label
+from lrtflite_converters import on_device
 from lrtflite_converters.features import AdaptingFeatures, Features, convert_features
 from lrtflite_converters.golden import check_parts, golden_vectors
 from lrtflite_converters.head import Head, convert_head
@@ -46,26 +48,32 @@ def export_bundle(
     *,
     options: ExportOptions,
     backbone: str,
+    batch: FirstBatch | None = None,
     replace: bool = False,
+    stage: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Convert `model` and write the bundle to the folder `out`.
 
     With `replace`, a bundle that is there gives way once the new one is whole; a folder with
-    anything else in it is refused. `backbone` says in words where the weights come from.
+    anything else in it is refused. `backbone` says in words where the weights come from. With a
+    `batch` the bundle ships with a memory of these frames. `stage` is told what comes next.
     """
     out = Path(out)
     check_out(out, replace=replace)
     batch_size, new_per_batch = options.minibatch
     replay_size, policy = options.memory
+    stage(f"splitting the network at {options.replay_layer}")
     features = _features(model, options)
     latent_shape = tuple(int(n) for n in features.below.output_shape[1:])
     labels, head = _initial_head(model, options, latent_shape)
     check_parts(model, features, head)
-    contents = {
-        FEATURES: convert_features(features),
-        HEAD: convert_head(head),
-        GOLDEN: _npz(golden_vectors(features, head, batch_size=batch_size)),
-    }
+    contents = {}
+    stage("converting the features")
+    contents[FEATURES] = convert_features(features)
+    stage("converting the head")
+    contents[HEAD] = convert_head(head)
+    stage("computing golden vectors")
+    contents[GOLDEN] = _npz(golden_vectors(features, head, batch_size=batch_size))
     with making_bundle(out) as made:
         for name, content in contents.items():
             (made / name).write_bytes(content)
@@ -89,21 +97,20 @@ def export_bundle(
             tools={name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
         )
         (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
-        prove(made)
+        for runtime in installed_runtimes():
+            stage(f"verifying it on {describe_runtime(runtime)}")
+            on_device.verify(made, runtime)
+        if batch is not None and len(batch.slots):
+            stage(f"filling its memory with {len(batch.slots)} latents")
+            files = {**manifest.files, INITIAL: _seed(made, batch)}
+            manifest = dataclasses.replace(manifest, files=files)
+            (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+        if installed_runtimes():
+            stage("measuring what it costs here")
+            costs = on_device.measure(made, installed_runtimes()[0])
+            manifest = dataclasses.replace(manifest, measured=costs)
+            (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     return out
-
-
-def prove(bundle: Path) -> None:
-    """Check the golden vectors on each installed runtime, in processes without TensorFlow."""
-    for runtime in installed_runtimes():
-        command = [sys.executable, "-m", "lrtflite.verify", str(bundle), runtime]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode:
-            said = (done.stdout or done.stderr).strip().splitlines()
-            raise ConversionError(
-                f"The bundle does not prove itself on {describe_runtime(runtime)}: "
-                f"{said[-1] if said else f'exit code {done.returncode}'}"
-            )
 
 
 def _features(model: keras.Model, options: ExportOptions) -> Features:
@@ -147,6 +154,14 @@ def _initial_head(
         head.consolidate(counts=np.pad(np.array(fc7.counts, np.float32), (0, free)))
         head.tw.assign(tf.zeros_like(head.tw))
     return (*labels, *[None] * (slots - len(labels))), head
+
+
+def _seed(made: Path, batch: FirstBatch) -> File:
+    with tempfile.TemporaryDirectory() as folder:
+        frames = Path(folder) / "frames.npz"
+        frames.write_bytes(batch.to_npz())
+        on_device.seed(made, frames)
+    return digest(made / INITIAL)
 
 
 def _npz(arrays: dict[str, NDArray[Any]]) -> bytes:

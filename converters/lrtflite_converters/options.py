@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from lrtflite.arguments import whole_number
 from lrtflite.errors import ModelError
 from lrtflite.layer_names import MOST_CLASSES, check_network, check_replay_layer
 from lrtflite.manifest import Training, trains_trunk
@@ -30,7 +31,11 @@ SMALLEST_RENORM_BATCH = 2
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a bundle learns. None stands for the default at the replay layer."""
+    """How a bundle learns. None stands for the default at the replay layer.
+
+    `seed_memory` latents, as many as the paper's app has, ship with what a model learned on the
+    host.
+    """
 
     replay_layer: str = "pool6"
     labels: tuple[str, ...] = ()
@@ -44,6 +49,7 @@ class ExportOptions:
     lr: float | None = None
     trunk_lr: float | None = None
     epochs: int | None = None
+    seed_memory: int = 500
 
     def __post_init__(self) -> None:
         check_replay_layer(self.replay_layer)
@@ -80,6 +86,7 @@ class ExportOptions:
             )
         self.training(FEATURES)  # refuses rates that cannot be
         check_memory(*self.memory)
+        whole_number("seed_memory", self.seed_memory)
         if self.classes is not None and not 1 <= self.classes <= MOST_CLASSES:
             raise ModelError(f"Expected 1 to {MOST_CLASSES:,} classes, got {self.classes:,}")
         if self.classes is not None and self.classes < len(self.labels):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,14 @@ from lrtflite_firmware_sim.output import check_writable, write_whole
 from lrtflite_firmware_sim.results import Simulation
 
 STDOUT = "-"
+
+
+@dataclass(frozen=True)
+class Delivered:
+    """The files that were written, and a line for each that could not be."""
+
+    files: tuple[str, ...]
+    errors: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -33,19 +42,29 @@ class Delivery:
 
             check_plotting()
 
-    def write(self, result: Simulation) -> list[str]:
-        """Write the files, each whole or not at all; returns their paths."""
-        written = []
-        if self._json_file is not None:
-            write_whole(self._json_file, result.to_json())
-            written.append(self._json_file)
-        if self.report_path is not None:
-            from lrtflite_firmware_sim.report import html_report
-
-            write_whole(self.report_path, html_report(result))
-            written.append(self.report_path)
-        return written
+    def write(self, result: Simulation) -> Delivered:
+        """Write the files, each whole or not at all; one that fails does not stop the other."""
+        files: list[str] = []
+        errors: list[str] = []
+        contents: tuple[tuple[str | None, Callable[[Simulation], str]], ...] = (
+            (self._json_file, Simulation.to_json),
+            (self.report_path, _report),
+        )
+        for path, content in contents:
+            if path is not None:
+                try:
+                    write_whole(path, content(result))
+                    files.append(path)
+                except LrtfliteError as error:
+                    errors.append(str(error))
+        return Delivered(tuple(files), tuple(errors))
 
     @property
     def _json_file(self) -> str | None:
         return None if self.json_path == STDOUT else self.json_path
+
+
+def _report(result: Simulation) -> str:
+    from lrtflite_firmware_sim.report import html_report
+
+    return html_report(result)

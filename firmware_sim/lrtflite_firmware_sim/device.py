@@ -13,7 +13,6 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import LrtfliteError
 from lrtflite.learner import Learner
+from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import describe_runtime
 from lrtflite.session import Progress
 from lrtflite_firmware_sim.messages import (
@@ -40,7 +40,6 @@ from lrtflite_firmware_sim.messages import (
     receive,
     send,
 )
-from lrtflite_firmware_sim.ram import peak_ram_mb
 
 
 class HungUp(Exception):
@@ -54,7 +53,6 @@ class Device:
         self._requests = requests
         self._replies = replies
         self._learner: Learner | None = None
-        self._state: Path | None = None
 
     def serve(self) -> None:
         try:
@@ -66,9 +64,6 @@ class Device:
         finally:
             if self._learner is not None:
                 self._learner.close()
-            # The simulator removes it too, unless it was killed.
-            if self._state is not None:
-                shutil.rmtree(self._state, ignore_errors=True)
 
     def _answer_or_fail(self, request: Any) -> Any:
         try:
@@ -108,7 +103,6 @@ class Device:
         raise TypeError(f"Expected a request, got {request!r}")
 
     def _open(self, request: Open) -> Vitals:
-        self._state = Path(request.state)
         self._learner = Learner.open(
             request.bundle,
             request.state,
@@ -161,14 +155,18 @@ class Device:
             raise HungUp from None
 
 
-def main() -> None:
-    # Ctrl-C reaches every process of the terminal; the simulator decides what it means.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+def main(folder: str) -> None:
+    """Serve over stdin and stdout; `folder`, which holds the state and the log, goes at the end."""
+    # The simulator decides what a signal means, and hangs up.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     # A runtime that prints to stdout must not print into the replies.
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     Device(sys.stdin.buffer, replies).serve()
+    # The simulator removes it too, unless it was killed.
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

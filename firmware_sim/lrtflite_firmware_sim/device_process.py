@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +18,9 @@ from numpy.typing import NDArray
 from lrtflite import errors
 from lrtflite.errors import LrtfliteError, MissingExtra
 from lrtflite.manifest import Training
+from lrtflite.scratch import Scratch
 from lrtflite.session import Progress, SessionReport
+from lrtflite.undisturbed import undisturbed
 from lrtflite_firmware_sim.messages import (
     Ask,
     EndOfFrames,
@@ -54,19 +54,22 @@ class DeviceProcess:
         policy: str | None = None,
         seed: int = 0,
     ) -> None:
-        self._folder = Path(tempfile.mkdtemp(prefix="lrtflite-device-"))
-        self._log = self._folder / "log"
+        self._scratch = Scratch()
+        self._log = self._scratch.path / "log"
         try:
-            with self._log.open("wb") as log:
+            with undisturbed(), self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-m", "lrtflite_firmware_sim.device"],
+                    [sys.executable, "-m", "lrtflite_firmware_sim.device", str(self._scratch.path)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
                     env=_environment(threads),
+                    pass_fds=(self._scratch.lock,),
+                    # Ctrl-C reaches every process of the terminal's session, this one decides.
+                    start_new_session=True,
                 )
         except BaseException:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._scratch.remove()
             raise
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -90,7 +93,7 @@ class DeviceProcess:
     @property
     def state(self) -> Path:
         """The folder that the device commits to, on a disk, removed when the device ends."""
-        return self._folder / "state"
+        return self._scratch.path / "state"
 
     def learn(
         self,
@@ -141,18 +144,19 @@ class DeviceProcess:
 
     def close(self, *, kill: bool = False) -> None:
         """End the device and remove its state. `kill` does not wait for what it is doing."""
-        if kill:
-            self._process.kill()
-        with contextlib.suppress(OSError):
-            self._requests.close()
-        try:
-            self._process.wait(_PATIENCE)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        finally:
-            self._replies.close()
-            shutil.rmtree(self._folder, ignore_errors=True)
+        with undisturbed():
+            if kill:
+                self._process.kill()
+            with contextlib.suppress(OSError):
+                self._requests.close()
+            try:
+                self._process.wait(_PATIENCE)
+            except subprocess.TimeoutExpired:
+                self._process.kill()
+                self._process.wait()
+            finally:
+                self._replies.close()
+                self._scratch.remove()
 
     def __enter__(self) -> DeviceProcess:
         return self

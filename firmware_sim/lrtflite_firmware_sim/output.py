@@ -24,17 +24,18 @@ def check_writable(path: str | Path) -> None:
         raise _unwritable(path, error) from error
 
 
-def write_whole(path: str | Path, text: str) -> None:
+def write_whole(path: str | Path, content: str | bytes) -> None:
     """Write a temporary file beside `path`, then rename it: a reader never sees half of it."""
     target = _target(path)
+    data = content.encode() if isinstance(content, str) else content
     try:
         if _is_device(target):
-            target.write_text(text, encoding="utf-8")
+            target.write_bytes(data)
             return
         handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
             umask = os.umask(0)

@@ -6,22 +6,27 @@ its Android application (20 seconds of video at 5 fps for each new class).
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
+from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
 from lrtflite.data import (
     Batch,
     FrameSource,
+    OnFile,
     StreamOptions,
     describe_stream,
     make_stream,
     nic_stream,
     open_source,
+    source_notes,
 )
+from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
 from lrtflite.manifest import Manifest, Training
 from lrtflite.memory import POLICIES, check_memory
-from lrtflite.runtime import MOST_THREADS, RUNTIMES
+from lrtflite.runtime import MOST_THREADS, RUNTIMES, default_threads
 from lrtflite.teaching import check_room
 
 PROTOCOLS = ("nic", "app")
@@ -38,7 +43,8 @@ class SimulateOptions:
     """What `simulate` can be told; None leaves it to the protocol, and then to the bundle.
 
     `sessions` stops after so many; `seed` decides the data set's drawing or split, the stream's
-    order and the device's own randomness. The rest is as in `StreamOptions` and `Learner.open`.
+    order and the device's own randomness. The rest is as in `open_source`, `StreamOptions` and
+    `Learner.open`.
     """
 
     dataset: str = "synthetic"
@@ -49,12 +55,13 @@ class SimulateOptions:
     epochs: int | None = None
     lr: float | None = None
     trunk_lr: float | None = None
-    threads: int = 1
+    threads: int | None = None
     runtime: str = "auto"
     seed: int = 0
     first_classes: int | None = None
     visits: int | None = None
     batch_frames: int | None = None
+    skip_unreadable: bool = False
 
     def __post_init__(self) -> None:
         choices = (
@@ -70,7 +77,8 @@ class SimulateOptions:
             whole_number("sessions", self.sessions, least=1)
         if self.replay_size is not None:
             check_memory(self.replay_size, self.policy or next(iter(POLICIES)))
-        whole_number("threads", self.threads, least=1, most=MOST_THREADS)
+        if self.threads is not None:
+            whole_number("threads", self.threads, least=1, most=MOST_THREADS)
         whole_number("seed", self.seed)
 
 
@@ -85,11 +93,22 @@ class Plan:
     training: Training
     replay_size: int
     policy: str
+    threads: int
     notes: tuple[str, ...]
 
 
-def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
-    """Settle everything for a bundle; whatever cannot work is an error here, before the run."""
+def make_plan(
+    manifest: Manifest,
+    options: SimulateOptions,
+    *,
+    known: Collection[str] = (),
+    on_file: OnFile | None = None,
+) -> Plan:
+    """Settle everything for a bundle; whatever cannot work is an error here, before the run.
+
+    Classes that the bundle has `known` since it shipped do not come a first time. Every file of
+    the data set is looked at, `on_file(looked at, of)` after each.
+    """
     app = options.protocol == "app"
     if options.trunk_lr is not None and not manifest.trains_trunk:
         raise InputError(
@@ -97,12 +116,20 @@ def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
             f"layer trains, got {options.trunk_lr:g}; leave it out, or convert at a lower layer"
         )
     spec = options.dataset
-    if app and spec == "synthetic":
-        spec = f"synthetic?frames={APP_FRAMES}"
-    source = open_source(spec, size=manifest.input_size, seed=options.seed)
+    if app and spec.partition("?")[0] == "synthetic":
+        spec = with_default(spec, "frames", APP_FRAMES)
+    source = open_source(
+        spec,
+        size=manifest.input_size,
+        seed=options.seed,
+        skip_unreadable=options.skip_unreadable,
+        on_file=on_file,
+    )
     check_room(source, manifest.labels)
-    stream = _stream_options(options)
-    batches = nic_stream(source, stream) if app else make_stream(source, stream)
+    taught = frozenset(label for label, name in enumerate(source.classes) if name in known)
+    stream = _stream_options(options, shipped=bool(taught))
+    make = nic_stream if app else make_stream
+    batches = make(source, stream, known=taught)
     facts = {**describe_stream(source, stream), "dataset": spec}
     if app:
         # The app has its own stream, also where a data set's authors published another.
@@ -119,18 +146,22 @@ def make_plan(manifest: Manifest, options: SimulateOptions) -> Plan:
             lr=options.lr, trunk_lr=options.trunk_lr, epochs=epochs
         ),
         replay_size=usual_size if options.replay_size is None else options.replay_size,
+        threads=options.threads or default_threads(trains_trunk=manifest.trains_trunk),
         policy=options.policy or (APP_POLICY if app else manifest.policy),
         notes=(
-            *(_app_notes(manifest, batches, stream.batch_frames) if app else ()),
-            *_stream_notes(batches, source),
+            *source_notes(source),
+            *(_app_notes(manifest, batches, stream.batch_frames, bool(taught)) if app else ()),
+            *_stream_notes(batches, source, shipped=len(taught)),
+            *_advice(manifest, batches, known=len(known)),
         ),
     )
 
 
-def _stream_options(options: SimulateOptions) -> StreamOptions:
+def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions:
+    """Cut the stream as asked; a device that shipped with classes is taught others one by one."""
     app = options.protocol == "app"
     given = {
-        "first_classes": options.first_classes,
+        "first_classes": 1 if shipped and options.first_classes is None else options.first_classes,
         "visits": 1 if app and options.visits is None else options.visits,
         "batch_frames": APP_FRAMES
         if app and options.batch_frames is None
@@ -141,7 +172,17 @@ def _stream_options(options: SimulateOptions) -> StreamOptions:
     )
 
 
-def _stream_notes(batches: list[Batch], source: FrameSource) -> tuple[str, ...]:
+def _advice(manifest: Manifest, batches: list[Batch], *, known: int) -> tuple[str, ...]:
+    advice = few_classes(manifest, known=known, coming=len(batches[0].classes))
+    return () if advice is None else (advice,)
+
+
+def _stream_notes(batches: list[Batch], source: FrameSource, *, shipped: int) -> tuple[str, ...]:
+    if shipped:
+        return (
+            f"The bundle knows {shipped} of the {len(source.classes)} classes: they are tested "
+            "from the start, and taught again only in later visits.",
+        )
     if len(source.classes) > 1 and len(batches[0].classes) == len(source.classes):
         return (
             "Every class is in the first session, so nothing new comes later: give a smaller "
@@ -151,12 +192,14 @@ def _stream_notes(batches: list[Batch], source: FrameSource) -> tuple[str, ...]:
 
 
 def _app_notes(
-    manifest: Manifest, batches: list[Batch], batch_frames: int | None
+    manifest: Manifest, batches: list[Batch], batch_frames: int | None, shipped: bool
 ) -> tuple[str, ...]:
-    notes = [
-        "The first session stands for the training that the paper's app was delivered with: "
-        f"{len(batches[0].classes)} classes at once."
-    ]
+    notes = []
+    if not shipped:
+        notes.append(
+            "The first session stands for the training that the paper's app was delivered with: "
+            f"{len(batches[0].classes)} classes at once."
+        )
     new, replayed = manifest.new_per_batch, manifest.batch_size - manifest.new_per_batch
     if (new, replayed) != (APP_NEW, APP_REPLAYED):
         notes.append(

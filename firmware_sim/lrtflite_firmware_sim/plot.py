@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from lrtflite.errors import MissingExtra
 from lrtflite_firmware_sim.results import Simulation
+from lrtflite_firmware_sim.summary import first_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 INK, FAINT, GRID = "#1f2933", "#7b8794", "#e4e7eb"
-BLUE, ORANGE, GREEN, RED = "#2563eb", "#e07a1f", "#15803d", "#c2410c"
-PALETTE = (BLUE, ORANGE, GREEN, "#9333ea", RED, "#0e7490")
+BLUE, ORANGE, GREEN = "#2563eb", "#e07a1f", "#15803d"
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 10.5,
@@ -47,22 +47,11 @@ def check_plotting() -> None:
         raise MissingExtra("matplotlib", "report") from error
 
 
-def learning_curve(results: Simulation | Sequence[Simulation], path: str | Path) -> None:
-    """Draw accuracy over sessions to a file (PNG, SVG or PDF, by its ending).
-
-    Of one simulation, the whole test set, the classes seen and the first classes; of several, the
-    whole test set of each.
-    """
-    several = [results] if isinstance(results, Simulation) else list(results)
+def learning_curve(result: Simulation, path: str | Path) -> None:
+    """Draw accuracy over sessions to a file (PNG, SVG or PDF, by its ending)."""
     with _canvas(9.0, 4.4) as figure:
-        axes = figure.subplots()
-        first = several[0]
-        title = f"{first.dataset}: {first.sessions} sessions, one small batch of frames each"
-        if len(several) == 1:
-            draw_learning_curve(axes, first)
-        else:
-            draw_comparison(axes, several)
-            title = f"{first.dataset}: accuracy on the whole test set"
+        draw_learning_curve(figure.subplots(), result)
+        title = f"{result.dataset}: {result.sessions} sessions, one small batch of frames each"
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
         figure.savefig(path, dpi=160)
 
@@ -127,12 +116,19 @@ def latency_svg(result: Simulation, phases: Sequence[str]) -> str:
 
 def draw_learning_curve(axes: Axes, result: Simulation) -> None:
     """Three curves over the sessions, and a tick where a new class arrives."""
+    from matplotlib.ticker import MaxNLocator
+
     sessions = [point.session for point in result.accuracy]
     many = len(sessions) > 40
+    known, all_classes = [], []
+    if result.start is not None:
+        # Session 0 is the bundle as it shipped.
+        sessions = [0, *sessions]
+        known, all_classes = [result.start.accuracy_known], [result.start.accuracy]
     for name, color, values in (
-        ("classes seen so far", GREEN, [p.accuracy_seen for p in result.accuracy]),
-        ("first classes", ORANGE, [p.accuracy_first for p in result.accuracy]),
-        ("whole test set", BLUE, [p.accuracy for p in result.accuracy]),
+        ("classes seen so far", GREEN, [*known, *(p.accuracy_seen for p in result.accuracy)]),
+        (first_text(result), ORANGE, [*known, *(p.accuracy_first for p in result.accuracy)]),
+        ("whole test set", BLUE, [*all_classes, *(p.accuracy for p in result.accuracy)]),
     ):
         whole = color == BLUE
         axes.plot(
@@ -144,7 +140,8 @@ def draw_learning_curve(axes: Axes, result: Simulation) -> None:
             markersize=5 if whole else 3.5,
             label=f"{name}: {values[-1]:.1%}",
         )
-    arrivals = [point.session for point in result.accuracy[1:] if point.new_classes]
+    later = result.accuracy[1:] if result.start is None else result.accuracy
+    arrivals = [point.session for point in later if point.new_classes]
     if arrivals:
         axes.plot(
             arrivals,
@@ -155,32 +152,12 @@ def draw_learning_curve(axes: Axes, result: Simulation) -> None:
             markeredgewidth=1.3,
             label="a new class arrives",
         )
-    _curve_axes(axes, sessions, columns=4)
-
-
-def draw_comparison(axes: Axes, results: Sequence[Simulation]) -> None:
-    for number, result in enumerate(results):
-        axes.plot(
-            [point.session for point in result.accuracy],
-            [100 * point.accuracy for point in result.accuracy],
-            color=PALETTE[number % len(PALETTE)],
-            linewidth=2,
-            label=f"{result.bundle.replay_layer}, {result.replay_size} latents, "
-            f"seed {result.seed}: {result.final_accuracy:.1%}",
-        )
-    everywhere = [point.session for result in results for point in result.accuracy]
-    _curve_axes(axes, everywhere, columns=2)
-
-
-def _curve_axes(axes: Axes, sessions: Sequence[int], *, columns: int) -> None:
-    from matplotlib.ticker import MaxNLocator
-
     axes.set_ylim(0, 102)
     axes.set_xlim(min(sessions) - 0.5, max(sessions) + 0.5)
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("learning session")
     axes.set_ylabel("accuracy on the test set, %")
-    _legend_on_top(axes, columns)
+    _legend_on_top(axes, 4)
 
 
 def _legend_on_top(axes: Axes, columns: int) -> None:

@@ -19,6 +19,7 @@ h1 { font-size: 27px; line-height: 1.2; margin: 0 0 6px; letter-spacing: -0.01em
 h2 { font-size: 18px; margin: 0 0 4px; }
 .lead, .hint { color: var(--faint); margin: 0 0 14px; }
 .hint { font-size: 14px; }
+.incomplete { font-weight: 600; color: #c2410c; }
 section { background: #fff; border: 1px solid var(--line); border-radius: 10px;
   padding: 20px 24px; margin-top: 18px; }
 .tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px;
@@ -49,9 +50,11 @@ def html_report(result: Simulation) -> str:
     """The whole page. Needs matplotlib."""
     last = result.accuracy[-1]
     title = f"{last.accuracy:.1%} after {sessions_text(result)}"
+    title += ", incomplete" * (result.incomplete is not None)
     body = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="lead">{escape(_lead(result))}</p>',
+        *([f'<p class="incomplete">{escape(result.incomplete)}.</p>'] if result.incomplete else []),
         _tiles(result),
         _section(
             "Learning curve",

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from lrtflite.bundle import FEATURES, HEAD, Bundle
 from lrtflite.errors import DataError
+from lrtflite.machine import Machine
 from lrtflite.manifest import Training
-from lrtflite_firmware_sim.machine import Machine
+from lrtflite.metrics import percentiles
 
 FORMAT = 2
 
@@ -21,6 +24,11 @@ class Spread:
     p50: float
     p95: float
     n: int
+
+    @classmethod
+    def of(cls, values: Sequence[float]) -> Spread:
+        found = percentiles(values)
+        return cls(p50=float(found["p50"]), p95=float(found["p95"]), n=int(found["n"]))
 
 
 @dataclass(frozen=True)
@@ -45,6 +53,18 @@ class SessionResult:
     loss: float
     replay_patterns: int
     session_ms: float
+
+
+@dataclass(frozen=True)
+class StartResult:
+    """The test set before the first session, where the bundle knows some of its classes.
+
+    `accuracy` is over the whole test set, `accuracy_known` over these `classes`.
+    """
+
+    classes: tuple[str, ...]
+    accuracy: float
+    accuracy_known: float
 
 
 @dataclass(frozen=True)
@@ -77,10 +97,34 @@ class BundleFacts:
     trains_trunk: bool = False
     adapt_moments: bool = False
 
+    @classmethod
+    def of(cls, bundle: Bundle, *, demo: bool) -> BundleFacts:
+        manifest = bundle.manifest
+        return cls(
+            path="demo" if demo else str(bundle.path),
+            demo=demo,
+            backbone=manifest.backbone,
+            replay_layer=manifest.replay_layer,
+            input_size=manifest.input_size,
+            latent_shape=manifest.latent_shape,
+            slots=manifest.slots,
+            batch_size=manifest.batch_size,
+            new_per_batch=manifest.new_per_batch,
+            features_bytes=manifest.files[FEATURES].bytes,
+            head_bytes=manifest.files[HEAD].bytes,
+            latent_dtype=manifest.latent_dtype,
+            trains_trunk=manifest.trains_trunk,
+            adapt_moments=manifest.adapt_moments,
+        )
+
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result of `simulate`. Latencies are milliseconds, MB are 10^6 bytes."""
+    """The result of `simulate`. Latencies are milliseconds, MB are 10^6 bytes.
+
+    `start` is the test before the first session, where the bundle knew some of the classes.
+    `incomplete` says what ended the run before its last session, and after which one.
+    """
 
     final_accuracy: float
     forgetting: float
@@ -108,6 +152,8 @@ class Simulation:
     sessions_in_stream: int
     test_frames: int
     notes: tuple[str, ...]
+    start: StartResult | None = None
+    incomplete: str | None = None
     format: int = FORMAT
 
     def to_json(self) -> str:
@@ -120,6 +166,8 @@ class Simulation:
             found = json.loads(text)
             if found["format"] != FORMAT:
                 raise DataError(f"Expected results of format {FORMAT}, got {found['format']}")
+            # Older results lack these: they are complete, of bundles that knew nothing.
+            found = {"incomplete": None, "start": None, **found}
             return cls(**{field.name: _value(field.name, found) for field in fields(cls)})
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(f"Expected the JSON of `lrtflite simulate`, got: {error!r}") from error
@@ -136,6 +184,8 @@ def load_simulation(path: str | Path) -> Simulation:
 
 def _value(name: str, found: dict[str, Any]) -> Any:
     value = found[name]
+    if value is None:
+        return None
     if name == "accuracy":
         return tuple(SessionResult(**_tuples(row)) for row in value)
     if name == "per_class":
@@ -149,6 +199,7 @@ def _value(name: str, found: dict[str, Any]) -> Any:
         "machine": Machine,
         "bundle": BundleFacts,
         "training": Training,
+        "start": StartResult,
     }
     return kinds[name](**_tuples(value)) if name in kinds else value
 

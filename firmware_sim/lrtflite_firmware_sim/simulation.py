@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrtflite import metrics
-from lrtflite.bundle import FEATURES, HEAD, Bundle, demo_bundle
+from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.data import Batch
+from lrtflite.machine import filesystem_of, this_machine, versions
 from lrtflite.session import Progress, SessionReport
 from lrtflite_firmware_sim.device_process import DeviceProcess
-from lrtflite_firmware_sim.machine import filesystem_of, this_machine, versions
+from lrtflite_firmware_sim.messages import Vitals
 from lrtflite_firmware_sim.plan import APP_FPS, Plan, SimulateOptions, make_plan
 from lrtflite_firmware_sim.results import (
     BundleFacts,
@@ -21,6 +25,7 @@ from lrtflite_firmware_sim.results import (
     SessionResult,
     Simulation,
     Spread,
+    StartResult,
 )
 from lrtflite_firmware_sim.test_set import TestSet
 from lrtflite_firmware_sim.watcher import Watcher
@@ -38,59 +43,102 @@ def simulate(
     options: SimulateOptions | None = None,
     *,
     watcher: Watcher | None = None,
+    on_stopped: Callable[[Simulation], None] | None = None,
 ) -> Simulation:
     """Let a device learn a stream of sessions, in a process of its own; see `SimulateOptions`.
 
     Without `bundle` it is the demo bundle that comes with the package. No TensorFlow is needed.
+    If an error or Ctrl-C ends the run after its first session, `on_stopped` is called with the
+    results up to then, marked as incomplete, before the error is raised.
     """
     options, watcher = options or SimulateOptions(), watcher or Watcher()
-    with ExitStack() as stack:
-        path = stack.enter_context(demo_bundle()) if bundle is None else Path(bundle)
-        opened = Bundle.open(path)
-        plan = make_plan(opened.manifest, options)
-        device = stack.enter_context(
-            DeviceProcess(
-                path,
-                runtime=options.runtime,
-                threads=options.threads,
-                replay_size=plan.replay_size,
-                policy=plan.policy,
-                seed=options.seed,
+    run: _Run | None = None
+    try:
+        with ExitStack() as stack:
+            path = stack.enter_context(demo_bundle()) if bundle is None else Path(bundle)
+            opened = Bundle.open(path)
+            with watcher.looking() as on_file:
+                plan = make_plan(opened.manifest, options, known=opened.known, on_file=on_file)
+            device = stack.enter_context(
+                DeviceProcess(
+                    path,
+                    runtime=options.runtime,
+                    threads=plan.threads,
+                    replay_size=plan.replay_size,
+                    policy=plan.policy,
+                    seed=options.seed,
+                )
             )
-        )
-        run = _Run(opened, device, plan, watcher)
-        run.watch_notes(demo=bundle is None)
-        run.all_sessions()
-        return run.result(options, demo=bundle is None)
+            run = _Run(opened, device, plan, options, watcher, demo=bundle is None)
+            run.all_sessions()
+            result = run.result()
+    except BaseException as error:
+        if on_stopped is not None and run is not None and run.sessions:
+            on_stopped(run.result(stopped_by=error))
+        raise
+    return result
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A session that is over: what came of it, each class's accuracy, its timings, the device."""
+
+    result: SessionResult
+    by_class: NDArray[np.float64]
+    timings: dict[str, list[float]]
+    vitals: Vitals
+
+
+@dataclass(frozen=True)
+class _Start:
+    """The test before the first session, of a bundle that knows some of the classes."""
+
+    result: StartResult
+    by_class: NDArray[np.float64]
 
 
 class _Run:
-    """One simulation under way: what was measured so far."""
+    """One simulation under way.
 
-    def __init__(self, bundle: Bundle, device: DeviceProcess, plan: Plan, watcher: Watcher) -> None:
+    INVARIANT: `sessions` alone holds what was measured, and grows by whole sessions, so that a run
+    can be cut off anywhere.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        device: DeviceProcess,
+        plan: Plan,
+        options: SimulateOptions,
+        watcher: Watcher,
+        *,
+        demo: bool,
+    ) -> None:
+        self.sessions: list[_Judged] = []
         self._bundle, self._device, self._plan, self._watcher = bundle, device, plan, watcher
+        self._options, self._demo = options, demo
         self._classes = plan.source.classes
-        self._timings: defaultdict[str, list[float]] = defaultdict(list)
-        self._sessions: list[SessionResult] = []
-        self._history: list[np.ndarray[tuple[int, ...], np.dtype[np.float64]]] = []
-        # The row of `_history` that first taught a class; what a bundle knows when it is opened
-        # was learned before row 0.
-        known = set(device.opened.learned)
-        self._learned = [-1 if name in known else None for name in self._classes]
-        self._newest = self._first = frozenset(plan.batches[0].classes)
-        self._notes = list(plan.notes)
+        # The classes that the bundle shipped with; without any, those of the first session.
+        known = frozenset(device.opened.learned)
+        self._known = [label for label, name in enumerate(self._classes) if name in known]
+        self._newest = frozenset(plan.batches[0].classes)
+        self._first = frozenset(self._known) or self._newest
+        self._start: _Start | None = None
+        self._predictions: list[float] = []
+        self._notes = [*self._opening_notes()]
+        for note in self._notes:
+            watcher.note(note)
 
-    def watch_notes(self, *, demo: bool) -> None:
-        if demo:
-            self._notes.insert(0, "No bundle was given: this is the packaged demo bundle.")
+    def _opening_notes(self) -> Iterator[str]:
+        if self._demo:
+            yield "No bundle was given: this is the packaged demo bundle."
+        yield from self._plan.notes
         kind = filesystem_of(self._device.state)
         if kind in _IN_RAM:
-            self._notes.append(
+            yield (
                 f"The state was saved to a {kind}, which is RAM: `checkpoint` would take longer on "
                 "a disk. Set TMPDIR to a folder on one."
             )
-        for note in self._notes:
-            self._watcher.note(note)
 
     def all_sessions(self) -> None:
         with self._watcher.running(len(self._plan.batches)):
@@ -103,12 +151,14 @@ class _Run:
             if not self._test.is_extracted:
                 self._notes.append(TEST_NOTE)
                 self._watcher.note(TEST_NOTE)
+            if self._known:
+                self._start = self._judge_start()
+                self._watcher.starting(self._start.result)
             for batch in self._plan.batches:
-                report = self._learn(batch)
-                result = self._judge(batch, report)
-                self._sessions.append(result)
-                self._watcher.learned(result)
-            self._time_predictions()
+                judged = self._judge(batch, self._learn(batch))
+                self.sessions.append(judged)
+                self._watcher.learned(judged.result)
+            self._predictions = self._time_predictions()
 
     def _learn(self, batch: Batch) -> SessionReport:
         names = [self._classes[label] for label in batch.classes]
@@ -117,35 +167,46 @@ class _Run:
         def on_progress(progress: Progress) -> None:
             self._watcher.step(progress.phase, progress.done, progress.total)
 
-        report = self._device.learn(
+        return self._device.learn(
             batch.frames(),
             [self._classes[label] for label in batch.labels],
             training=self._plan.training,
             on_frame=lambda count: self._watcher.step("extract", count, len(batch)),
             on_progress=on_progress,
         )
-        for phase, values in report.timings.items():
-            self._timings[phase] += values
-        return report
 
-    def _judge(self, batch: Batch, report: SessionReport) -> SessionResult:
-        row = len(self._history)
-        new = frozenset(label for label in batch.classes if self._learned[label] is None)
-        for label in new:
-            self._learned[label] = row
-        self._newest = new or self._newest
-        seen = [label for label, first in enumerate(self._learned) if first is not None]
-        truth = self._test.truth
+    def _guess(self, vitals: Vitals) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The class that the device takes each test frame for, and the accuracy of each class."""
         guess = self._test.predicted(
             self._device,
-            self._device.vitals().labels,
+            vitals.labels,
             on_frame=lambda done, total: self._watcher.step("test", done, total),
         )
         # The last class of these is "none of the data set's".
-        by_class = metrics.class_accuracy(guess, truth, classes=len(self._classes) + 1)
-        self._history.append(by_class[: len(self._classes)])
-        return SessionResult(
-            session=report.session,
+        classes = len(self._classes)
+        by_class = metrics.class_accuracy(guess, self._test.truth, classes=classes + 1)
+        return guess, by_class[:classes]
+
+    def _judge_start(self) -> _Start:
+        guess, by_class = self._guess(self._device.opened)
+        truth = self._test.truth
+        result = StartResult(
+            classes=tuple(self._classes[label] for label in self._known),
+            accuracy=metrics.accuracy(guess, truth),
+            accuracy_known=metrics.accuracy(guess, truth, classes=self._known),
+        )
+        return _Start(result, by_class)
+
+    def _judge(self, batch: Batch, report: SessionReport) -> _Judged:
+        before = self._first_rows()
+        new = frozenset(label for label in batch.classes if before[label] is None)
+        self._newest = new or self._newest
+        seen = [label for label, row in enumerate(before) if row is not None or label in new]
+        truth, vitals = self._test.truth, self._device.vitals()
+        guess, by_class = self._guess(vitals)
+        result = SessionResult(
+            # The learner's own number counts the sessions before it shipped, too.
+            session=len(self.sessions) + 1,
             accuracy=metrics.accuracy(guess, truth),
             classes_seen=len(seen),
             accuracy_seen=metrics.accuracy(guess, truth, classes=seen),
@@ -159,32 +220,55 @@ class _Run:
             replay_patterns=report.replay_patterns,
             session_ms=report.ready_to_committed_ms,
         )
+        return _Judged(result, by_class, report.timings, vitals)
 
-    def _time_predictions(self) -> None:
-        for number in range(1 + _INFER_ROUNDS):
-            times = [self._device.predict(frame).milliseconds for frame in self._test.samples]
-            if number:
-                self._timings["infer"] += times
+    def _first_rows(self) -> list[int | None]:
+        """The row of the history that first shows each class as known."""
+        rows = {
+            name: row
+            for row, judged in enumerate(self.sessions, start=self._rows_before)
+            for name in judged.result.new_classes
+        }
+        known = {self._classes[label]: 0 for label in self._known}
+        return [{**rows, **known}.get(name) for name in self._classes]
 
-    def result(self, options: SimulateOptions, *, demo: bool) -> Simulation:
-        vitals = self._device.vitals()
-        latency = {phase: _spread(values) for phase, values in self._timings.items()}
-        session_ms = _spread([session.session_ms for session in self._sessions])
-        if options.protocol == "app":
-            self._notes.append(_camera_note(latency["extract"]))
-        history = np.array(self._history)
+    @property
+    def _rows_before(self) -> int:
+        """Rows of the history before that of the first session."""
+        return 0 if self._start is None else 1
+
+    def _time_predictions(self) -> list[float]:
+        """Return milliseconds per prediction, without the first round, which warms up."""
+        rounds = [
+            [self._device.predict(frame).milliseconds for frame in self._test.samples]
+            for _ in range(1 + _INFER_ROUNDS)
+        ]
+        return [milliseconds for times in rounds[1:] for milliseconds in times]
+
+    def result(self, *, stopped_by: BaseException | None = None) -> Simulation:
+        """Return the figures of all sessions so far; after `stopped_by` no device is asked."""
+        done = tuple(judged.result for judged in self.sessions)
+        vitals = self._device.vitals() if stopped_by is None else self.sessions[-1].vitals
+        session_ms = Spread.of([session.session_ms for session in done])
+        latency = self._latency()
+        notes = list(self._notes)
+        if self._options.protocol == "app":
+            notes.append(_camera_note(latency["extract"]))
+        start = [] if self._start is None else [self._start.by_class]
+        history = np.array([*start, *(judged.by_class for judged in self.sessions)])
+        first_rows = self._first_rows()
         return Simulation(
-            final_accuracy=self._sessions[-1].accuracy,
-            forgetting=metrics.forgetting(history, self._learned),
-            accuracy=tuple(self._sessions),
+            final_accuracy=done[-1].accuracy,
+            forgetting=metrics.forgetting(history, first_rows),
+            accuracy=done,
             per_class=tuple(
                 ClassResult(
                     name=name,
-                    first_session=None if first is None else first + 1,
+                    first_session=None if row is None else row + 1 - self._rows_before,
                     final_accuracy=float(history[-1, label]),
                     best_accuracy=float(history[:, label].max()),
                 )
-                for label, (name, first) in enumerate(zip(self._classes, self._learned))
+                for label, (name, row) in enumerate(zip(self._classes, first_rows))
             ),
             latency_ms=latency,
             session_ms_p50=session_ms.p50,
@@ -195,25 +279,37 @@ class _Run:
             replay_size=vitals.replay_capacity,
             policy=vitals.policy,
             runtime=vitals.runtime,
-            threads=options.threads,
+            threads=self._plan.threads,
             machine=this_machine(),
             versions=versions(vitals.runtime_version),
-            seed=options.seed,
-            bundle=_facts(self._bundle, demo=demo),
-            dataset=options.dataset,
+            seed=self._options.seed,
+            bundle=BundleFacts.of(self._bundle, demo=self._demo),
+            dataset=self._options.dataset,
             protocol=str(self._plan.stream["protocol"]),
             stream=self._plan.stream,
             training=self._plan.training,
-            sessions=len(self._sessions),
+            sessions=len(done),
             sessions_in_stream=self._plan.of_batches,
             test_frames=len(self._test.truth),
-            notes=tuple(self._notes),
+            notes=tuple(notes),
+            start=None if self._start is None else self._start.result,
+            incomplete=None if stopped_by is None else self._how_it_ended(stopped_by),
         )
 
+    def _latency(self) -> dict[str, Spread]:
+        timings: defaultdict[str, list[float]] = defaultdict(list)
+        for judged in self.sessions:
+            for phase, values in judged.timings.items():
+                timings[phase] += values
+        # A run that was cut off has timed no prediction.
+        timings["infer"] = self._predictions
+        return {phase: Spread.of(values) for phase, values in timings.items() if values}
 
-def _spread(values: list[float]) -> Spread:
-    found = metrics.percentiles(values)
-    return Spread(p50=float(found["p50"]), p95=float(found["p95"]), n=int(found["n"]))
+    def _how_it_ended(self, error: BaseException) -> str:
+        where = f"after {len(self.sessions)} of {len(self._plan.batches)} sessions"
+        if isinstance(error, KeyboardInterrupt):
+            return f"Interrupted {where}"
+        return f"Stopped {where}: {error or type(error).__name__}"
 
 
 def _camera_note(extract: Spread) -> str:
@@ -223,24 +319,4 @@ def _camera_note(extract: Spread) -> str:
         f"At {APP_FPS} fps the camera leaves {between:.0f} ms for each frame; extraction "
         f"{keeps_up} with it here ({extract.p95:.1f} ms at p95). The simulator does not wait for "
         "the camera's clock."
-    )
-
-
-def _facts(bundle: Bundle, *, demo: bool) -> BundleFacts:
-    manifest = bundle.manifest
-    return BundleFacts(
-        path="demo" if demo else str(bundle.path),
-        demo=demo,
-        backbone=manifest.backbone,
-        replay_layer=manifest.replay_layer,
-        input_size=manifest.input_size,
-        latent_shape=manifest.latent_shape,
-        slots=manifest.slots,
-        batch_size=manifest.batch_size,
-        new_per_batch=manifest.new_per_batch,
-        features_bytes=manifest.files[FEATURES].bytes,
-        head_bytes=manifest.files[HEAD].bytes,
-        latent_dtype=manifest.latent_dtype,
-        trains_trunk=manifest.trains_trunk,
-        adapt_moments=manifest.adapt_moments,
     )

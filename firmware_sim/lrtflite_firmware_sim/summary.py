@@ -24,6 +24,7 @@ def summary(result: Simulation) -> str:
     bundle = result.bundle
     name = "demo bundle" if bundle.demo else bundle.path
     parts = [
+        *([f"INCOMPLETE: {result.incomplete}"] if result.incomplete else []),
         f"{name}: {bundle.backbone}, replay layer {bundle.replay_layer}",
         f"{result.dataset}, protocol {result.protocol}: {sessions_text(result)}, "
         f"{last.classes_seen} of {len(result.per_class)} classes, seed {result.seed}",
@@ -31,7 +32,7 @@ def summary(result: Simulation) -> str:
         _row("accuracy, whole test set", f"{last.accuracy:7.1%}", held_out_text(result)),
         _row("  classes seen so far", f"{last.accuracy_seen:7.1%}", ""),
         _row("  newest class", f"{last.accuracy_new:7.1%}", ""),
-        _row("  first classes", f"{last.accuracy_first:7.1%}", ""),
+        _row(f"  {first_text(result)}", f"{last.accuracy_first:7.1%}", _start_text(result)),
         _row("forgetting", f"{result.forgetting:7.1%}", "mean fall of a class from its best"),
         "",
         f"{'latency, ms':<26}{'p50':>9}{'p95':>9}{'n':>7}",
@@ -62,6 +63,15 @@ def sessions_text(result: Simulation) -> str:
 
 def held_out_text(result: Simulation) -> str:
     return f"{result.test_frames:,} frames, {len(result.per_class)} classes"
+
+
+def first_text(result: Simulation) -> str:
+    """The classes whose curve shows what is forgotten."""
+    return "first classes" if result.start is None else "classes it shipped with"
+
+
+def _start_text(result: Simulation) -> str:
+    return "" if result.start is None else f"{result.start.accuracy_known:.1%} at the start"
 
 
 def threads_text(result: Simulation) -> str:

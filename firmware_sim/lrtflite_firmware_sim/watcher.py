@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from lrtflite.data import OnFile
 from lrtflite.errors import MissingExtra
-from lrtflite_firmware_sim.results import SessionResult
+from lrtflite_firmware_sim.results import SessionResult, StartResult
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.progress import Progress, TaskID
+
+LONG = 1.0  # seconds after which looking at files is worth a word
 
 
 class Watcher:
     """Told of everything that happens in a simulation; this one keeps it to itself."""
 
     @contextmanager
+    def looking(self) -> Iterator[OnFile]:
+        """Around the look at the data set's files; the function is told of each."""
+        yield lambda done, total: None
+
+    @contextmanager
     def running(self, sessions: int) -> Iterator[None]:
-        """Around all that takes time."""
+        """Around the sessions."""
         yield
 
     def note(self, text: str) -> None:
@@ -27,6 +37,9 @@ class Watcher:
 
     def testing(self, done: int, total: int) -> None:
         """The test set is read, and extracted where its latents are kept."""
+
+    def starting(self, result: StartResult) -> None:
+        """What the bundle shipped with was tested before the first session."""
 
     def learning(self, classes: Sequence[str]) -> None:
         """A session begins."""
@@ -46,6 +59,18 @@ class LineWatcher(Watcher):
         self._sessions = 0
 
     @contextmanager
+    def looking(self) -> Iterator[OnFile]:
+        said, started = False, time.monotonic()
+
+        def on_file(done: int, total: int) -> None:
+            nonlocal said
+            if not said and time.monotonic() - started > LONG:
+                said = True
+                self._say(f"looking at {total} files")
+
+        yield on_file
+
+    @contextmanager
     def running(self, sessions: int) -> Iterator[None]:
         self._sessions = sessions
         yield
@@ -61,9 +86,11 @@ class LineWatcher(Watcher):
         self._say(
             f"session {result.session}/{self._sessions}: {_name(result.classes)}"
             f"{' (new)' if result.new_classes else ''}, {result.frames} frames, "
-            f"accuracy {result.accuracy:.3f}, seen {result.accuracy_seen:.3f} "
-            f"({result.classes_seen} classes), {result.session_ms:.0f} ms"
+            f"{_accuracy(result)}, {result.session_ms:.0f} ms"
         )
+
+    def starting(self, result: StartResult) -> None:
+        self._say(f"at the start: {_start(result)}")
 
     def _say(self, text: str) -> None:
         print(text, file=self._stream, flush=True)
@@ -85,18 +112,24 @@ class LiveWatcher(Watcher):
         self._doing = ""
 
     @contextmanager
-    def running(self, sessions: int) -> Iterator[None]:
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-        from rich.progress import TimeRemainingColumn as Remaining
+    def looking(self) -> Iterator[OnFile]:
+        started = time.monotonic()
+        with ExitStack() as stack:
+            bar: Progress | None = None
 
-        columns = (
-            TextColumn("{task.description:<9}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            Remaining(),
-            TextColumn("{task.fields[said]}", markup=False),
-        )
-        with Progress(*columns, console=self._console, transient=True) as self._progress:
+            def on_file(done: int, total: int) -> None:
+                nonlocal bar
+                if bar is None and time.monotonic() - started > LONG:
+                    bar = stack.enter_context(_bars(self._console))
+                    bar.add_task("files", total=total, said="")
+                if bar is not None:
+                    bar.update(bar.task_ids[0], completed=done)
+
+            yield on_file
+
+    @contextmanager
+    def running(self, sessions: int) -> Iterator[None]:
+        with _bars(self._console) as self._progress:
             self._test = self._progress.add_task("test set", total=None, said="")
             self._all = self._progress.add_task("sessions", total=sessions, said="", start=False)
             self._now = self._progress.add_task("this one", total=None, said="", visible=False)
@@ -121,15 +154,47 @@ class LiveWatcher(Watcher):
 
     def learned(self, result: SessionResult) -> None:
         if self._progress is not None and self._all is not None:
-            said = f"accuracy {result.accuracy:.1%}, {result.accuracy_seen:.1%} of "
-            said += f"{result.classes_seen} classes seen"
+            said = _accuracy(result)
             self._progress.update(self._all, completed=result.session, said=said)
+
+    def starting(self, result: StartResult) -> None:
+        if self._progress is not None and self._all is not None:
+            self._progress.update(self._all, said=_start(result))
+
+
+def _accuracy(result: SessionResult) -> str:
+    """Both figures, and what each counts: early in a stream most of the test set is unseen."""
+    return (
+        f"recognises {result.accuracy_seen:.1%} of the {result.classes_seen} classes taught, "
+        f"{result.accuracy:.1%} of the whole test set"
+    )
+
+
+def _start(result: StartResult) -> str:
+    return (
+        f"recognises {result.accuracy_known:.1%} of the {len(result.classes)} classes it shipped "
+        f"with, {result.accuracy:.1%} of the whole test set"
+    )
 
 
 def watch(stream: TextIO | None = None) -> Watcher:
     """The watcher that suits a stream, stderr by default."""
     stream = stream or sys.stderr
     return LiveWatcher(stream) if stream.isatty() else LineWatcher(stream)
+
+
+def _bars(console: Console) -> Progress:
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    columns = (
+        TextColumn("{task.description:<9}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        Remaining(),
+        TextColumn("{task.fields[said]}", markup=False),
+    )
+    return Progress(*columns, console=console, transient=True)
 
 
 def _name(classes: Sequence[str]) -> str:

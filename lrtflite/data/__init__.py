@@ -6,7 +6,16 @@ device sees in one learning session each. Frames are read only when someone iter
 
 from __future__ import annotations
 
-from lrtflite.data.source import Clip, Frame, FrameSource, ListedSource, Part, open_source
+from lrtflite.data.notes import source_notes
+from lrtflite.data.source import (
+    Clip,
+    Frame,
+    FrameSource,
+    ListedSource,
+    OnFile,
+    Part,
+    open_source,
+)
 from lrtflite.data.stream import (
     Batch,
     StreamOptions,
@@ -15,6 +24,7 @@ from lrtflite.data.stream import (
     nic_stream,
     whole_batch,
 )
+from lrtflite.data.unreadable import skipped_files, skipped_note
 
 __all__ = [
     "Batch",
@@ -22,11 +32,15 @@ __all__ = [
     "Frame",
     "FrameSource",
     "ListedSource",
+    "OnFile",
     "Part",
     "StreamOptions",
     "describe_stream",
     "make_stream",
     "nic_stream",
     "open_source",
+    "skipped_files",
+    "skipped_note",
+    "source_notes",
     "whole_batch",
 ]

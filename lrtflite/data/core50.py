@@ -13,58 +13,56 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from lrtflite.data.choice import ClassChoice, pick_classes
+from lrtflite.data.core50_lists import (
+    CLASSES,
+    Numbers,
+    Recording,
+    list_folder,
+    merge,
+    read_lists,
+    thin,
+    without,
+)
 from lrtflite.data.media import read_frames
-from lrtflite.data.source import Clip, Frame, Part, check_settings, whole_setting
+from lrtflite.data.source import Clip, Frame, OnFile, Part
+from lrtflite.data.spec import check_settings, whole_setting
+from lrtflite.data.unreadable import look_at, refuse_unreadable
 from lrtflite.errors import DataError
 
-CATEGORIES = (
-    "plug adapter",
-    "mobile phone",
-    "scissors",
-    "light bulb",
-    "can",
-    "glasses",
-    "ball",
-    "marker",
-    "cup",
-    "remote control",
-)
-CLASSES = tuple(f"o{i + 1} {CATEGORIES[i // 5]}" for i in range(50))
 TEST_SESSIONS = (3, 7, 10)
 PROTOCOLS = ("79", "196", "391")
 
 _IMAGE = re.compile(r"C_(\d\d)_(\d\d)_(\d\d\d)\.png")
-_LINE = re.compile(r"s(\d+)/o(\d+)/C_(\d\d)_(\d\d)_(\d\d\d)\.png (\d+)")
-_BATCH = re.compile(r"train_batch_(\d+)_filelist\.txt")
-
-Recording = tuple[int, int]
-"""(session, object), both from 1: one clip."""
-
-Numbers = Mapping[Recording, Sequence[int]]
-"""The frame numbers of each recording."""
 
 
 class Core50Source:
     """CORe50's clips; without lists, so that the stream options decide what comes when.
 
-    `train` and `test` have the frame numbers of each recording, ascending; `stride` is the step
-    from one test frame to the next.
+    `train` and `test` have the frame numbers of each recording, ascending. `objects` are the
+    classes, by number from 0; only they may be recorded. `skipped` names frames that are not among
+    them because they cannot be read.
     """
 
-    classes = CLASSES
-
     def __init__(
-        self, images: Path, train: Numbers, test: Numbers, *, size: int, stride: int
+        self,
+        images: Path,
+        train: Numbers,
+        test: Numbers,
+        *,
+        name: str = "core50",
+        size: int,
+        objects: Sequence[int] = range(len(CLASSES)),
+        skipped: tuple[str, ...] = (),
     ) -> None:
-        self.name = "core50" if stride == 1 else f"core50 (1 in {stride} test frames)"
+        self.name = name
         self.size = size
+        self.classes = tuple(CLASSES[number] for number in objects)
+        self._labels = {number: label for label, number in enumerate(objects)}
+        self.skipped = skipped
         self._images = images
         self._train = {key: self._clip(key, train[key]) for key in sorted(train)}
-        kept: dict[Recording, list[int]] = {}
-        listed = [(key, number) for key in sorted(test) for number in test[key]]
-        for recording, number in listed[::stride]:
-            kept.setdefault(recording, []).append(number)
-        self._test = [self._clip(key, numbers) for key, numbers in kept.items()]
+        self._test = [self._clip(key, test[key]) for key in sorted(test)]
 
     def train_clips(self) -> Sequence[Clip]:
         return tuple(self._train.values())
@@ -74,19 +72,13 @@ class Core50Source:
 
     def _clip(self, key: Recording, numbers: Sequence[int]) -> Clip:
         session, thing = key
-        folder, size = self._images / f"s{session}" / f"o{thing}", self.size
-        if not folder.is_dir():
-            raise DataError(
-                f"Expected CORe50's images in {folder}, got no such folder; "
-                "unpack core50_128x128.zip again"
-            )
+        images, size = self._images, self.size
 
         def reader(indices: Sequence[int]) -> Iterator[Frame]:
             for i in indices:
-                path = folder / f"C_{session:02d}_{thing:02d}_{numbers[i]:03d}.png"
-                yield from read_frames(path, (0,), size)
+                yield from read_frames(_image(images, key, numbers[i]), (0,), size)
 
-        return Clip(thing - 1, f"s{session}/o{thing}", len(numbers), reader)
+        return Clip(self._labels[thing - 1], f"s{session}/o{thing}", len(numbers), reader)
 
 
 class Core50Lists(Core50Source):
@@ -99,17 +91,21 @@ class Core50Lists(Core50Source):
         test: Numbers,
         *,
         protocol: str,
+        name: str = "core50",
         size: int,
-        stride: int,
+        objects: Sequence[int] = range(len(CLASSES)),
+        skipped: tuple[str, ...] = (),
     ) -> None:
-        train = _merge(batches)
-        for key, numbers in _merge([train, test]).items():
-            if len(set(numbers)) < len(numbers):
+        for number, batch in enumerate(batches):
+            if not batch:
                 raise DataError(
-                    f"Expected each frame once in the lists of {protocol}, "
-                    f"got frames of s{key[0]}/o{key[1]} twice; fetch the lists again"
+                    f"Expected readable frames in batch {number:02d} of {protocol}, got none; "
+                    "unpack core50_128x128.zip again"
                 )
-        super().__init__(images, train, _merge([test]), size=size, stride=stride)
+        train = merge(batches)
+        super().__init__(
+            images, train, test, name=name, size=size, objects=objects, skipped=skipped
+        )
         self.protocol = protocol
         self._batches = [
             tuple(self._part(key, numbers, train[key]) for key, numbers in listed.items())
@@ -124,8 +120,22 @@ class Core50Lists(Core50Source):
         return self._train[key], tuple(sorted(position[number] for number in numbers))
 
 
-def open_core50(path: Path, settings: Mapping[str, str], *, size: int) -> Core50Source:
-    """`core50:PATH?lists=DIR&protocol=391&run=0&stride=1`; protocol `nic` needs no lists."""
+def open_core50(
+    path: Path,
+    settings: Mapping[str, str],
+    *,
+    size: int,
+    choice: ClassChoice | None = None,
+    skip_unreadable: bool = False,
+    on_file: OnFile | None = None,
+) -> Core50Source:
+    """`core50:PATH?lists=DIR&protocol=391&run=0&stride=1`; protocol `nic` needs no lists.
+
+    With a `choice` of classes, a published batch keeps its frames of these, and a batch without
+    any is dropped. Every frame is looked at first. An unreadable one is an error; with
+    `skip_unreadable` it is left out of its batch, or of the test frames that `stride` had chosen
+    with it.
+    """
     check_settings("core50:PATH", settings, ["lists", "protocol", "run", "stride"])
     protocol = settings.get("protocol", "391")
     if protocol not in (*PROTOCOLS, "nic"):
@@ -133,54 +143,75 @@ def open_core50(path: Path, settings: Mapping[str, str], *, size: int) -> Core50
     run = whole_setting(settings, "run", 0, least=0)
     stride = whole_setting(settings, "stride", 1, least=1)
     images = _image_folder(path)
+    name = "core50" if stride == 1 else f"core50 (1 in {stride} test frames)"
+    batches: Sequence[Numbers]
     if protocol == "nic":
-        found = _scan(images)
-        train = {key: of for key, of in found.items() if key[0] not in TEST_SESSIONS}
-        test = {key: of for key, of in found.items() if key[0] in TEST_SESSIONS}
-        return Core50Source(images, train, test, size=size, stride=stride)
-    if "lists" in settings:
-        places = [Path(settings["lists"]).expanduser()]
+        train, test = _scan(images)
+        batches = [train]
     else:
         places = [path / "batches_filelists", path, images.parent / "batches_filelists"]
-    folder = _list_folder(places, protocol, run)
+        if "lists" in settings:
+            places = [Path(settings["lists"]).expanduser()]
+        batches, test = read_lists(list_folder(places, protocol, run))
+    test = thin(test, stride)
+    objects = pick_classes(choice, CLASSES, of=name)
+    if choice is not None:
+        kept = [_only(batch, objects) for batch in batches]
+        batches, test = [batch for batch in kept if batch], _only(test, objects)
+        if not batches:
+            chosen = ", ".join(CLASSES[number] for number in objects)
+            raise DataError(f"Expected frames of {chosen} to train on in {path}, got none")
+
+    look = look_at(_files(images, merge([*batches, test])), on_file=on_file)
+    if not skip_unreadable:
+        refuse_unreadable(look, images, name=name)
+
+    def is_lost(key: Recording, number: int) -> bool:
+        return _image(images, key, number) in look.faults
+
+    if look.faults:
+        batches, test = [without(batch, is_lost) for batch in batches], without(test, is_lost)
+    skipped = look.skipped(images)
+    if protocol == "nic":
+        train = merge(batches)
+        return Core50Source(
+            images, train, test, name=name, size=size, objects=objects, skipped=skipped
+        )
+    protocol = f"NICv2-{protocol} run {run}"
+    if choice is not None:
+        protocol += f", {len(objects)} of {len(CLASSES)} classes"
     return Core50Lists(
         images,
-        [read_list(file) for file in _batch_lists(folder)],
-        read_list(folder / "test_filelist.txt"),
-        protocol=f"NICv2-{protocol} run {run}",
+        batches,
+        test,
+        protocol=protocol,
+        name=name,
         size=size,
-        stride=stride,
+        objects=objects,
+        skipped=skipped,
     )
 
 
-def read_list(file: Path) -> dict[Recording, list[int]]:
-    """The frame numbers of each recording in a list; a line is `s1/o1/C_01_01_000.png 0`."""
-    try:
-        lines = file.read_text(encoding="ascii").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"Expected a list of CORe50 frames, got {file} ({error})") from error
-    listed: dict[Recording, list[int]] = {}
-    for number, line in enumerate(lines, start=1):
-        match = _LINE.fullmatch(line.strip())
-        session, thing, *again, frame, label = map(int, match.groups()) if match else [0] * 6
-        if not match or again != [session, thing] or label != thing - 1 or label >= len(CLASSES):
+def _only(listed: Numbers, objects: Sequence[int]) -> Numbers:
+    """Return the recordings of some objects, by number from 0."""
+    return {(s, thing): listed[s, thing] for s, thing in listed if thing - 1 in objects}
+
+
+def _image(images: Path, key: Recording, number: int) -> Path:
+    session, thing = key
+    return images / f"s{session}/o{thing}/C_{session:02d}_{thing:02d}_{number:03d}.png"
+
+
+def _files(images: Path, listed: Numbers) -> list[Path]:
+    """Return the file of each frame; raise DataError for a recording that was not unpacked."""
+    for session, thing in listed:
+        folder = images / f"s{session}" / f"o{thing}"
+        if not folder.is_dir():
             raise DataError(
-                f"Expected a line such as 's1/o1/C_01_01_000.png 0' (label = object - 1), "
-                f"got {line!r} in line {number} of {file}; fetch the lists again"
+                f"Expected CORe50's images in {folder}, got no such folder; "
+                "unpack core50_128x128.zip again"
             )
-        listed.setdefault((session, thing), []).append(frame)
-    if not listed:
-        raise DataError(f"Expected CORe50 frames in {file}, got an empty list")
-    return listed
-
-
-def _merge(lists: Sequence[Numbers]) -> dict[Recording, list[int]]:
-    """All frame numbers of each recording, ascending."""
-    merged: dict[Recording, list[int]] = {}
-    for listed in lists:
-        for key, numbers in listed.items():
-            merged.setdefault(key, []).extend(numbers)
-    return {key: sorted(numbers) for key, numbers in merged.items()}
+    return [_image(images, key, number) for key in sorted(listed) for number in listed[key]]
 
 
 def _image_folder(path: Path) -> Path:
@@ -193,36 +224,15 @@ def _image_folder(path: Path) -> Path:
     )
 
 
-def _list_folder(places: Sequence[Path], protocol: str, run: int) -> Path:
-    for place in places:
-        folder = place / f"NIC_v2_{protocol}" / f"run{run}"
-        if folder.is_dir():
-            return folder
-    looked = ", ".join(dict.fromkeys(str(place) for place in places))
-    raise DataError(
-        f"Expected a folder NIC_v2_{protocol}/run{run} in {looked}, got none; unpack "
-        "batches_filelists_NICv2.zip there, or say core50:PATH?lists=DIR or ?protocol=nic"
-    )
-
-
-def _batch_lists(folder: Path) -> list[Path]:
-    numbered = {int(m[1]): f for f in folder.iterdir() if (m := _BATCH.fullmatch(f.name))}
-    missing = set(range(max(numbered, default=0) + 1)) - set(numbered)
-    if missing:
-        raise DataError(
-            f"Expected train_batch_NN_filelist.txt for every batch in {folder}, "
-            f"got none for batch {min(missing):02d}; fetch the lists again"
-        )
-    return [numbered[i] for i in sorted(numbered)]
-
-
-def _scan(images: Path) -> dict[Recording, list[int]]:
-    """The frame numbers of all 50 objects in every session, as they lie on disk."""
-    frames: dict[Recording, list[int]] = {}
+def _scan(images: Path) -> tuple[Numbers, Numbers]:
+    """The frame numbers of all 50 objects in every session, as they lie on disk: train, test."""
+    train: dict[Recording, list[int]] = {}
+    test: dict[Recording, list[int]] = {}
     for folder in sorted(images.glob("s*/o*")):
         for file in sorted(folder.iterdir()):
             if match := _IMAGE.fullmatch(file.name):
                 session, thing, number = map(int, match.groups())
                 if 1 <= thing <= len(CLASSES):
-                    frames.setdefault((session, thing), []).append(number)
-    return frames
+                    side = test if session in TEST_SESSIONS else train
+                    side.setdefault((session, thing), []).append(number)
+    return train, test

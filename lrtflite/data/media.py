@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from lrtflite.data.picture_ends import read_ends
 from lrtflite.data.source import Frame
-from lrtflite.errors import DataError, MissingExtra
+from lrtflite.errors import DataError, MissingExtra, UnreadableFile
 from lrtflite.frames import fit_frame
 from lrtflite.image_file import open_image, unreadable, upright_rgb
 
@@ -24,19 +25,47 @@ MEDIA = STILLS + ANIMATIONS + VIDEOS
 
 
 def count_frames(path: Path) -> int:
-    """How many frames a file holds; a still is one and is not opened."""
-    suffix = path.suffix.lower()
-    if suffix in STILLS:
+    """Return how many frames a file holds; raise UnreadableFile if it cannot be read.
+
+    Of a picture, the header and the end are looked at. Only one that does not end as it should is
+    decoded: it may be cut off, or a camera has added bytes of its own.
+    """
+    if path.suffix.lower() in VIDEOS:
+        return _count_video(path)
+    try:
+        ends = read_ends(path)
+    except OSError as error:
+        raise unreadable("image", path, error) from error
+    if ends.is_whole_png:
         return 1
-    if suffix in ANIMATIONS:
-        with open_image(path) as image:
-            return int(getattr(image, "n_frames", 1))
+    with open_image(path) as image:
+        animated = path.suffix.lower() in ANIMATIONS
+        frames = int(getattr(image, "n_frames", 1)) if animated else 1
+        for index in range(0 if ends.has_end else frames):
+            image.seek(index)
+            image.load()
+        return frames
+
+
+def _count_video(path: Path) -> int:
     with _open_video(path) as container:
         video = container.streams.video[0]
         if video.codec_context.name == "vp8":
             # VP8 has packets that are never shown, so only decoding tells.
             return sum(1 for _ in container.decode(video))
         return sum(1 for packet in container.demux(video) if packet.size and not packet.is_discard)
+
+
+def frame_rate(path: Path) -> float | None:
+    """Return the frames per second of a video or an animation; None if the file does not say."""
+    if path.suffix.lower() in VIDEOS:
+        with _open_video(path) as container:
+            rate = container.streams.video[0].average_rate
+            return float(rate) if rate else None
+    with open_image(path) as image:
+        image.load()  # WebP knows the time of a frame only once it is decoded
+        duration = image.info.get("duration")
+        return 1000 / duration if duration else None
 
 
 def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame]:
@@ -80,7 +109,9 @@ def _open_video(path: Path) -> Iterator[Any]:
     try:
         with av.open(str(path)) as container:
             if not container.streams.video:
-                raise DataError(f"Expected a video in {path}, got a file without pictures")
+                raise UnreadableFile(
+                    f"Expected a video in {path}, got a file without pictures", "no pictures in it"
+                )
             yield container
     except av.FFmpegError as error:
         raise unreadable("video", path, error) from error

@@ -1,16 +1,18 @@
-"""What a frame source is, and how a command line names one."""
+"""What a frame source is, and how to open one by its name."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Callable, Protocol, TypeVar, runtime_checkable
+from typing import Callable, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import DataError, InputError
+from lrtflite.data.choice import ClassChoice
+from lrtflite.data.spec import check_settings, split_spec, unknown_source, whole_setting
+from lrtflite.errors import InputError
 
 Frame = NDArray[np.uint8]
 """One frame, (size, size, 3) uint8 RGB."""
@@ -77,11 +79,18 @@ class ListedSource(FrameSource, Protocol):
     def listed_batches(self) -> Sequence[tuple[Part, ...]]: ...
 
 
-Default = TypeVar("Default", int, None)
-KNOWN = ("synthetic", "synthetic-backbone", "folder:PATH", "core50:PATH")
+OnFile = Callable[[int, int], None]
+"""Called with how many files were looked at, and of how many."""
 
 
-def open_source(spec: str, *, size: int = 128, seed: int = 0) -> FrameSource:
+def open_source(
+    spec: str,
+    *,
+    size: int = 128,
+    seed: int = 0,
+    skip_unreadable: bool = False,
+    on_file: OnFile | None = None,
+) -> FrameSource:
     """Open a data set by name.
 
     - `synthetic`, `synthetic-backbone`: videos that the project draws itself.
@@ -91,13 +100,20 @@ def open_source(spec: str, *, size: int = 128, seed: int = 0) -> FrameSource:
     - `core50:PATH`: CORe50 with the NICv2 lists. `?lists=DIR&protocol=391&run=0&stride=20`: where
       the lists are, which (79, 196, 391, or `nic` for none), which run, every how many test frames.
 
-    `size` is the side of the frames, `seed` decides what is drawn or held out.
+    All of them take `?classes=a,b,c` or `?classes=20`: these classes, or the first 20, alone; see
+    `ClassChoice`.
+
+    `size` is the side of the frames, `seed` decides what is drawn or held out. All files are
+    looked at, `on_file` after each; unreadable ones are an error, or left out if
+    `skip_unreadable`. `source_notes` says what the reader of a result should know.
     """
     if not isinstance(size, int) or size < 1:
         raise InputError(f"Expected a frame size of at least 1, got {size!r}")
     if not isinstance(seed, int) or seed < 0:
         raise InputError(f"Expected a seed of at least 0, got {seed!r}")
-    name, settings = _split_settings(spec)
+    name, settings = split_spec(spec)
+    chosen = settings.pop("classes", None)
+    choice = None if chosen is None else ClassChoice.parse(chosen)
     kind, _, path = name.partition(":")
     if name in ("synthetic", "synthetic-backbone"):
         from lrtflite.data.synthetic import open_synthetic
@@ -109,46 +125,29 @@ def open_source(spec: str, *, size: int = 128, seed: int = 0) -> FrameSource:
             seed=seed,
             frames=whole_setting(settings, "frames", None, least=1),
             test_frames=whole_setting(settings, "test_frames", None, least=1),
+            choice=choice,
         )
     if kind == "folder" and path:
         from lrtflite.data.folder import open_folder
 
-        return open_folder(Path(path).expanduser(), settings, size=size, seed=seed)
+        return open_folder(
+            Path(path).expanduser(),
+            settings,
+            size=size,
+            seed=seed,
+            choice=choice,
+            skip_unreadable=skip_unreadable,
+            on_file=on_file,
+        )
     if kind == "core50" and path:
         from lrtflite.data.core50 import open_core50
 
-        return open_core50(Path(path).expanduser(), settings, size=size)
-    raise DataError(f"Expected one of {', '.join(KNOWN)} as data set, got {spec!r}")
-
-
-def _split_settings(spec: str) -> tuple[str, dict[str, str]]:
-    """`NAME?key=value&key=value` in two; a `?` in a folder's own name is left alone."""
-    name, mark, query = spec.rpartition("?")
-    if not mark or "=" not in query:
-        return spec, {}
-    settings: dict[str, str] = {}
-    for pair in query.split("&"):
-        key, equals, value = pair.partition("=")
-        if not (key and equals and value):
-            raise DataError(f"Expected key=value after the ? of {spec!r}, got {pair!r}")
-        settings[key] = value
-    return name, settings
-
-
-def check_settings(kind: str, settings: Mapping[str, str], known: Sequence[str]) -> None:
-    """Refuse a setting that the source does not have."""
-    for key in settings:
-        if key not in known:
-            raise DataError(f"Expected one of {', '.join(known)} after {kind}?, got {key!r}")
-
-
-def whole_setting(
-    settings: Mapping[str, str], key: str, default: Default, *, least: int
-) -> int | Default:
-    """A setting that is a whole number, or `default` where it is not set."""
-    if key not in settings:
-        return default
-    text = settings[key]
-    if not (text.isascii() and text.isdecimal()) or int(text) < least:
-        raise DataError(f"Expected {key} as a whole number of at least {least}, got {text!r}")
-    return int(text)
+        return open_core50(
+            Path(path).expanduser(),
+            settings,
+            size=size,
+            choice=choice,
+            skip_unreadable=skip_unreadable,
+            on_file=on_file,
+        )
+    raise unknown_source(spec)

@@ -72,14 +72,19 @@ def whole_batch(source: FrameSource, batch_frames: int | None = None) -> Batch:
     return Batch(_cap(parts, batch_frames))
 
 
-def make_stream(source: FrameSource, options: StreamOptions | None = None) -> list[Batch]:
+def make_stream(
+    source: FrameSource,
+    options: StreamOptions | None = None,
+    *,
+    known: frozenset[int] = frozenset(),
+) -> list[Batch]:
     """The source's own batches where its authors published lists, else a NIC stream.
 
-    Published lists decide everything but `batch_frames`.
+    Published lists decide everything but `batch_frames`; `known` is as in `nic_stream`.
     """
     options = options or StreamOptions()
     if not isinstance(source, ListedSource):
-        return nic_stream(source, options)
+        return nic_stream(source, options, known=known)
     return [Batch(_cap(parts, options.batch_frames)) for parts in source.listed_batches()]
 
 
@@ -96,8 +101,15 @@ def describe_stream(
     return facts
 
 
-def nic_stream(source: FrameSource, options: StreamOptions | None = None) -> list[Batch]:
+def nic_stream(
+    source: FrameSource,
+    options: StreamOptions | None = None,
+    *,
+    known: frozenset[int] = frozenset(),
+) -> list[Batch]:
     """A first batch of several classes, then batches of one class each, old and new mixed.
+
+    Classes that are `known` already have had their first visit: only later ones come.
 
     A video is one visit of its class; still images are shuffled and cut into as many visits as
     asked for. As in NICv2, new classes arrive over the whole stream; in a plain shuffle of many
@@ -124,9 +136,17 @@ def nic_stream(source: FrameSource, options: StreamOptions | None = None) -> lis
         [_cap(parts, options.batch_frames) for parts in _visits(clips[label], options.visits, rng)]
         for label in clips
     ]
-    first = set(rng.permutation(len(visits))[: options.first_classes].tolist())
+    order = [label for label in rng.permutation(len(visits)).tolist() if label not in known]
+    first = set(order[: options.first_classes])
     opening = Batch(tuple(part for label in sorted(first) for part in visits[label][0]))
-    return [opening, *(Batch(parts) for parts in _mix(visits, first, rng))]
+    rest = [Batch(parts) for parts in _mix(visits, first | known, rng)]
+    stream = [opening, *rest] if first else rest
+    if not stream:
+        raise InputError(
+            f"Expected a class of {source.name} to teach, got only classes that the bundle knows; "
+            "add others, or let them come again with --visits 2"
+        )
+    return stream
 
 
 def _mix(

@@ -14,6 +14,7 @@ from functools import lru_cache, partial
 
 import numpy as np
 
+from lrtflite.data.choice import ClassChoice, pick_classes
 from lrtflite.data.source import Clip, Frame
 from lrtflite.data.synthetic_families import BACKBONE, STREAM
 from lrtflite.data.synthetic_motion import draw_motion
@@ -76,15 +77,24 @@ def open_synthetic(
     seed: int = 0,
     frames: int | None = None,
     test_frames: int | None = None,
+    choice: ClassChoice | None = None,
 ) -> SyntheticSource:
-    """Open `synthetic` or `synthetic-backbone`; `frames` and `test_frames` are per video."""
+    """Open `synthetic` or `synthetic-backbone`; `frames` and `test_frames` are per video.
+
+    A `choice` of classes shows them as they are among all others.
+    """
     if name not in UNIVERSES:
         raise DataError(f"Expected one of {', '.join(UNIVERSES)} as data set, got {name!r}")
     for count in (frames, test_frames):
         if count is not None and count < 1:
             raise InputError(f"Expected at least 1 frame per video, got {count}")
     return SyntheticSource(
-        UNIVERSES[name], size=size, seed=seed, frames=frames, test_frames=test_frames
+        UNIVERSES[name],
+        size=size,
+        seed=seed,
+        frames=frames,
+        test_frames=test_frames,
+        choice=choice,
     )
 
 
@@ -103,14 +113,19 @@ class SyntheticSource:
         seed: int,
         frames: int | None = None,
         test_frames: int | None = None,
+        choice: ClassChoice | None = None,
     ) -> None:
         self.name = universe.name
         self.size = size
-        self.classes = tuple(
+        names = [
             f"{category}-{number}"
             for category in universe.families
             for number in range(1, OBJECTS + 1)
-        )
+        ]
+        self._choice = choice
+        # The number of each class's object among all objects of the universe.
+        self._numbers = pick_classes(choice, names, of=universe.name)
+        self.classes = tuple(names[number] for number in self._numbers)
         self._universe = universe
         self._seed = seed
         self._frames = frames or universe.train_frames
@@ -126,6 +141,7 @@ class SyntheticSource:
             seed=self._seed,
             frames=self._frames,
             test_frames=self._test_frames,
+            choice=self._choice,
         )
         return again, (self.name,)
 
@@ -142,15 +158,15 @@ class SyntheticSource:
 
     def _clips(self, sessions: Sequence[int], length: int, rate: float) -> list[Clip]:
         return [
-            Clip(label, f"s{session}/o{label + 1}", length, _Video(self, label, session, rate))
+            Clip(label, f"s{session}/o{number + 1}", length, _Video(self, number, session, rate))
             for session in sessions
-            for label in range(len(self.classes))
+            for label, number in enumerate(self._numbers)
         ]
 
-    def object(self, label: int) -> Object:
-        """What class `label` looks like."""
-        if label not in self._objects:
-            category, number = divmod(label, OBJECTS)
+    def object(self, index: int) -> Object:
+        """Return the look of object `index` (from 0) of the universe."""
+        if index not in self._objects:
+            category, number = divmod(index, OBJECTS)
             # Five looks of one category: hues spread around the circle, no pattern twice.
             siblings = self.rng("category", category)
             first_hue = siblings.random()
@@ -158,8 +174,8 @@ class SyntheticSource:
             rng = self.rng("object", category, number)
             hue = first_hue + (number + rng.uniform(-0.3, 0.3)) / OBJECTS
             family = tuple(self._universe.families.values())[category]
-            self._objects[label] = draw_object(rng, family, hue=hue, kind=kind)
-        return self._objects[label]
+            self._objects[index] = draw_object(rng, family, hue=hue, kind=kind)
+        return self._objects[index]
 
     def session(self, number: int) -> Session:
         """Where and when session `number` (from 1) takes place."""
@@ -180,14 +196,14 @@ class _Video:
     """Reads one object in one session; any frame, in any order, costs the same."""
 
     source: SyntheticSource
-    label: int
+    index: int
     session: int
     rate: float
 
     def __call__(self, indices: Sequence[int]) -> Iterator[Frame]:
         source = self.source
-        thing, session = source.object(self.label), source.session(self.session)
-        rng = source.rng("video", self.label, self.session)
+        thing, session = source.object(self.index), source.session(self.session)
+        rng = source.rng("video", self.index, self.session)
         motion = draw_motion(rng, shake=session.shake)
         lean = float(rng.normal(0, 0.5))
         corner = rng.integers(0, _TILE, 2)

@@ -35,6 +35,9 @@ class TrainObserver(Protocol):
     def read(self, done: int, total: int) -> None:
         """`done` of `total` frames are in memory."""
 
+    def extract(self, done: int, total: int) -> None:
+        """`done` of `total` frames went through the frozen layers."""
+
     def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
         """`step` of `steps` are done in `epoch` (from 1); mean loss and accuracy so far in it."""
 
@@ -55,6 +58,8 @@ class EpochLoop:
         # INVARIANT: every mini-batch is full, because Batch Renorm's moments depend on its size.
         self.batch = min(self.options.batch_size, len(self.data.train))
         self.steps = math.ceil(len(self.data.train) / self.batch)
+        # Without validation frames no epoch is better than another: all of them run.
+        self.stops_early = self.options.patience is not None and len(self.data.validation) > 0
         self._limits: RenormLimits | None = None
 
     def run(self, observer: TrainObserver, cancel: threading.Event, path: Path) -> Iterator[Epoch]:
@@ -97,13 +102,14 @@ class EpochLoop:
         at = state.epoch * self.steps + state.step
         first_batch = options.schedule == "first-batch"
         self._set_limits(first_batch_limits(at) if first_batch else backbone_limits(at))
-        rate = learning_rate(at, options.epochs * self.steps, options)
-        loss, hits = self.trainer.step(frames, slots, lr=rate)
+        share = rate_share(at, options.epochs * self.steps, cosine=options.cosine)
+        lr, trunk_lr = options.rates
+        loss, hits = self.trainer.step(frames, slots, lr=share * lr, trunk_lr=share * trunk_lr)
         if not math.isfinite(loss):
             path.unlink(missing_ok=True)
             raise ModelError(
                 f"Expected a finite loss, got {loss} in epoch {state.epoch + 1}; "
-                f"start again with a lower learning rate than {options.lr:g}"
+                f"start again with lower rates than {lr:g} and {trunk_lr:g} (--lr, --trunk-lr)"
             )
         state.step += 1
         state.loss_sum += loss
@@ -116,29 +122,32 @@ class EpochLoop:
 
     def _end_epoch(self) -> Epoch:
         state = self.state
-        validation = None
-        if self.options.patience is not None:
-            validation = self._accuracy(self.data.validation)
-            best = state.history[state.best_epoch].validation if state.history else None
-            if best is None or validation > best:
-                state.best_epoch = state.epoch
-                state.best = [weight.numpy() for weight in self.trainer.model.weights]
+        accuracy, loss = self.judge(self.data.validation)
         result = Epoch(
             epoch=state.epoch + 1,
             loss=state.loss_sum / state.step,
             accuracy=state.hits / (state.step * self.batch),
-            held_out=self._accuracy(self.data.held_out),
-            validation=validation,
+            held_out=self.judge(self.data.held_out)[0],
+            validation=accuracy if self.stops_early else None,
+            validation_loss=loss if self.stops_early else None,
         )
         state.history.append(result)
+        if self.stops_early and self._is_best(result):
+            state.best_epoch = state.epoch
+            state.best = [weight.numpy() for weight in self.trainer.model.weights]
         state.epoch, state.step, state.loss_sum, state.hits = state.epoch + 1, 0, 0.0, 0
         return result
 
-    def _accuracy(self, frames: Frames) -> float:
-        return self.trainer.accuracy(frames.images, frames.slots, batch_size=self.batch)
+    def judge(self, frames: Frames) -> tuple[float, float]:
+        """Return accuracy and mean loss with the present weights; NaN for no frame."""
+        return self.trainer.judge(frames.images, frames.slots, batch_size=self.batch)
+
+    def _is_best(self, result: Epoch) -> bool:
+        best = self.state.best_epoch
+        return best < 0 or _rank(result) < _rank(self.state.history[best])
 
     def _out_of_patience(self) -> bool:
-        if self.options.patience is None:
+        if not self.stops_early or self.options.patience is None:
             return False
         return self.state.epoch - 1 - self.state.best_epoch >= self.options.patience
 
@@ -148,14 +157,23 @@ class EpochLoop:
         save_checkpoint(self.state, path)
 
 
-def learning_rate(step: int, total: int, options: TrainOptions) -> float:
-    """The rate of step `step` (from 0) of `total`: constant, or warm-up and half a cosine."""
-    if not options.cosine:
-        return options.lr
+def _rank(result: Epoch) -> tuple[float, float]:
+    """The order of epochs by their validation frames, the best one first.
+
+    Loss decides between equal accuracies, which a few dozen frames often give.
+    """
+    loss = math.inf if result.validation_loss is None else result.validation_loss
+    return -(result.validation or 0.0), loss
+
+
+def rate_share(step: int, total: int, *, cosine: bool) -> float:
+    """The share of the rates at `step` (from 0) of `total`: 1, or warm-up and half a cosine."""
+    if not cosine:
+        return 1.0
     warm_up = max(1, round(WARM_UP_SHARE * total))
     if step < warm_up:
-        return options.lr * (step + 1) / warm_up
-    return options.lr * 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(total - warm_up, 1)))
+        return (step + 1) / warm_up
+    return 0.5 * (1 + math.cos(math.pi * (step - warm_up) / max(total - warm_up, 1)))
 
 
 def restore(variables: Sequence[tf.Variable], values: Sequence[NDArray[Any]]) -> None:

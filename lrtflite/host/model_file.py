@@ -13,17 +13,23 @@ import tf_keras as keras
 
 import lrtflite.host.mobilenet  # noqa: F401  registers the project's layers with Keras
 from lrtflite.errors import ModelError
+from lrtflite.host.first_batch import FirstBatch, add_first_batch
 
 # What Keras and h5py raise for files that are no model, damaged, or of a layer nobody registered.
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile)
 
 
-def save_model(model: keras.Model, path: Path) -> None:
-    """Write `model` as `.keras`; `path` holds the old file or the new one, never half of it."""
+def save_model(model: keras.Model, path: Path, *, batch: FirstBatch | None = None) -> None:
+    """Write `model` as `.keras`, with the frames of its first batch if there are any.
+
+    `path` holds the old file or the new one, never half of it.
+    """
     if path.suffix != ".keras":
         raise ModelError(f"Expected a model file name that ends in .keras, got {path}")
     with replacing(path) as temporary:
         model.save(temporary)
+        if batch is not None:
+            add_first_batch(temporary, batch)
 
 
 def load_model(path: Path) -> keras.Model:

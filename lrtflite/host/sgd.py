@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 import tf_keras as keras
@@ -15,12 +17,16 @@ class SgdTrainer:
 
     v <- momentum * v - lr * (gradient + weight_decay * w), w <- w + v. The decay is part of the
     gradient, as in Caffe, and spares gamma and beta. `velocities` follow the order of
-    `model.trainable_weights`.
+    `model.trainable_weights`. With `latents` the model starts above frozen layers and takes their
+    outputs, `(B, ...)` float32, in place of frames.
     """
 
-    def __init__(self, model: keras.Model, *, momentum: float, weight_decay: float) -> None:
+    def __init__(
+        self, model: keras.Model, *, momentum: float, weight_decay: float, latents: bool = False
+    ) -> None:
         self.model = model
         self._momentum = momentum
+        self._latents = latents
         self._decays = [
             weight_decay if weight.name.endswith("kernel:0") else 0.0
             for weight in model.trainable_weights
@@ -29,44 +35,59 @@ class SgdTrainer:
             tf.Variable(tf.zeros_like(weight), trainable=False)
             for weight in model.trainable_weights
         ]
-        frames = tf.TensorSpec((None, *model.input_shape[1:]), tf.uint8)
+        last = {weight.ref() for weight in model.layers[-1].weights}
+        self._is_last = [weight.ref() in last for weight in model.trainable_weights]
+        frames = tf.TensorSpec((None, *model.input_shape[1:]), tf.float32 if latents else tf.uint8)
         labels = tf.TensorSpec((None,), tf.int64)
         rate = tf.TensorSpec((), tf.float32)
-        self._step = tf.function(self._train, input_signature=[frames, labels, rate])
+        self._step = tf.function(self._train, input_signature=[frames, labels, rate, rate])
         self._predict = tf.function(self._infer, input_signature=[frames])
 
     def step(
-        self, frames: NDArray[np.uint8], labels: NDArray[np.int64], *, lr: float
+        self, frames: NDArray[Any], labels: NDArray[np.int64], *, lr: float, trunk_lr: float
     ) -> tuple[float, int]:
-        """One step on `(B, S, S, 3)` frames and `(B,)` slots: mean loss before it, hits."""
-        loss, hits = self._step(frames, labels, np.float32(lr))
+        """One step on `(B, S, S, 3)` frames and `(B,)` slots: mean loss before it, hits.
+
+        `lr` is the rate of the last layer, `trunk_lr` that of the layers below it.
+        """
+        loss, hits = self._step(frames, labels, np.float32(lr), np.float32(trunk_lr))
         return float(loss), int(hits)
 
-    def accuracy(
-        self, frames: NDArray[np.uint8], labels: NDArray[np.int64], *, batch_size: int
-    ) -> float:
-        """The share of `(N, S, S, 3)` frames whose top slot is their label; NaN for no frame."""
-        hits = 0
+    def judge(
+        self, frames: NDArray[Any], labels: NDArray[np.int64], *, batch_size: int
+    ) -> tuple[float, float]:
+        """Return the accuracy on `(N, S, S, 3)` frames and the mean loss; NaN for no frame."""
+        if not len(frames):
+            return float("nan"), float("nan")
+        hits, loss = 0, 0.0
         for start in range(0, len(frames), batch_size):
-            logits = self._predict(frames[start : start + batch_size]).numpy()
-            hits += int((logits.argmax(axis=1) == labels[start : start + batch_size]).sum())
-        return hits / len(frames) if len(frames) else float("nan")
+            right = labels[start : start + batch_size]
+            logits = self._predict(frames[start : start + batch_size]).numpy().astype(np.float64)
+            hits += int((logits.argmax(axis=1) == right).sum())
+            shifted = logits - logits.max(axis=1, keepdims=True)
+            loss += float(np.log(np.exp(shifted).sum(axis=1)).sum())
+            loss -= float(shifted[np.arange(len(right)), right].sum())
+        return hits / len(frames), loss / len(frames)
 
     def _train(
-        self, frames: tf.Tensor, labels: tf.Tensor, lr: tf.Tensor
+        self, frames: tf.Tensor, labels: tf.Tensor, lr: tf.Tensor, trunk_lr: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         weights = self.model.trainable_weights
         with tf.GradientTape() as tape:
-            logits = self.model(scale_frames(frames), training=True)
+            logits = self.model(self._prepare(frames), training=True)
             losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
             loss = tf.reduce_mean(losses)
         gradients = tape.gradient(loss, weights)
-        for weight, gradient, velocity, decay in zip(
-            weights, gradients, self.velocities, self._decays
+        for weight, gradient, velocity, decay, is_last in zip(
+            weights, gradients, self.velocities, self._decays, self._is_last
         ):
-            velocity.assign(self._momentum * velocity - lr * (gradient + decay * weight))
+            rate = lr if is_last else trunk_lr
+            velocity.assign(self._momentum * velocity - rate * (gradient + decay * weight))
             weight.assign_add(velocity)
         return loss, tf.reduce_sum(tf.cast(tf.argmax(logits, axis=1) == labels, tf.int64))
 
     def _infer(self, frames: tf.Tensor) -> tf.Tensor:
-        return self.model(scale_frames(frames), training=False)
+        return self.model(self._prepare(frames), training=False)
+
+    def _prepare(self, frames: tf.Tensor) -> tf.Tensor:
+        return frames if self._latents else scale_frames(frames)

@@ -18,13 +18,14 @@ from lrtflite.host.model_file import first_line, replacing
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch came to; `validation` is None without early stopping."""
+    """What one epoch came to; `validation` and its loss are None without early stopping."""
 
     epoch: int
     loss: float
     accuracy: float
     held_out: float
     validation: float | None
+    validation_loss: float | None = None
 
 
 @dataclass

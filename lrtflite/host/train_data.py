@@ -6,7 +6,7 @@ import math
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Callable
+from typing import Any, Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,18 @@ from lrtflite.host.train_options import TrainOptions
 
 # Of the training frames of each class, when early stopping needs to see how learning goes.
 VALIDATION_SHARE = 0.1
+# Clips of a class, or frames of a clip, below which none is set aside for validation.
+SMALLEST_SPLIT = 4
 
 
 @dataclass(frozen=True)
 class Frames:
-    """`images` (N, S, S, 3) uint8 RGB and `slots` (N,) int64, the class slot of each."""
+    """`images` (N, S, S, 3) uint8 RGB and `slots` (N,) int64, the class slot of each.
 
-    images: NDArray[np.uint8]
+    Where frozen layers run once, their latents (N, ...) float32 stand in for the images.
+    """
+
+    images: NDArray[Any]
     slots: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -68,11 +73,6 @@ def select(source: FrameSource, options: TrainOptions) -> Selection:
     classes = tuple(sorted({clip.label for clip, _ in train}))
     if options.patience is not None:
         train, validation = split_parts(train, VALIDATION_SHARE)
-        if not validation:
-            raise DataError(
-                f"Expected several frames a class in {source.name} for early stopping, "
-                "got one; train without --patience"
-            )
     if _count(train) < 2:
         raise DataError(
             f"Expected at least 2 training frames in {source.name}, got {_count(train)}"
@@ -115,26 +115,30 @@ def read_frames(
 
 
 def split_parts(parts: Sequence[Part], share: float) -> tuple[list[Part], list[Part]]:
-    """Set aside the last `share` of each class: whole clips where it has several, else frames."""
+    """Set aside the last `share` of each class: whole clips, or the end of each of a few clips.
+
+    A class of fewer than SMALLEST_SPLIT frames keeps them all.
+    """
     kept: list[Part] = []
     aside: list[Part] = []
     for label in sorted({clip.label for clip, _ in parts}):
         of_class = [part for part in parts if part[0].label == label]
-        if len(of_class) > 1:
+        if len(of_class) >= SMALLEST_SPLIT:
             edge = len(of_class) - math.ceil(share * len(of_class))
             kept += of_class[:edge]
             aside += of_class[edge:]
             continue
-        ((clip, indices),) = of_class
-        edge = max(len(indices) - math.ceil(share * len(indices)), 1)
-        kept.append((clip, indices[:edge]))
-        if indices[edge:]:
-            aside.append((clip, indices[edge:]))
+        for clip, indices in of_class:
+            edge = len(indices)
+            if edge >= SMALLEST_SPLIT:
+                edge -= math.ceil(share * edge)
+                aside.append((clip, indices[edge:]))
+            kept.append((clip, indices[:edge]))
     return kept, aside
 
 
 def _chosen_parts(source: FrameSource, options: TrainOptions) -> list[Part]:
-    if options.schedule == "backbone":
+    if options.schedule == "backbone" or options.first_classes is None:
         return [(clip, _spread(clip, options.frames_per_video)) for clip in source.train_clips()]
     stream = StreamOptions(
         first_classes=options.first_classes, visits=options.visits, seed=options.seed

@@ -12,6 +12,8 @@ import tf_keras as keras
 from lrtflite.data import FrameSource
 from lrtflite.errors import ModelError, SessionCancelled
 from lrtflite.host.epoch_loop import EpochLoop, TrainObserver, restore
+from lrtflite.host.first_batch import KEPT, FirstBatch
+from lrtflite.host.freeze import extract, fits, freeze, split, unfreeze
 from lrtflite.host.model_file import check_writable, save_model
 from lrtflite.host.renorm_schedule import LATENT_REPLAY, set_limits
 from lrtflite.host.sgd import SgdTrainer
@@ -22,7 +24,7 @@ from lrtflite.host.train_checkpoint import (
     checkpoint_path,
     load_checkpoint,
 )
-from lrtflite.host.train_data import Selection, TrainData, read_frames, select
+from lrtflite.host.train_data import Frames, Selection, TrainData, read_frames, select
 from lrtflite.host.train_options import TrainOptions
 from lrtflite.host.weights import network
 
@@ -32,7 +34,8 @@ class TrainResult:
     """A finished training: `model` is also in the file that was asked for.
 
     `best_epoch` is the epoch (from 1) whose weights the model has: the last, or, with early
-    stopping, the one with the best validation accuracy. `weights` says where they started.
+    stopping, the one with the best validation accuracy. `weights` says where they started,
+    `train_accuracy` how many of the training frames the saved model knows.
     """
 
     model: keras.Model
@@ -42,6 +45,15 @@ class TrainResult:
     best_epoch: int
     stopped_early: bool
     weights: str
+    freeze_below: str
+    train_accuracy: float
+    held_out_frames: int
+    validation_frames: int
+
+    @property
+    def held_out(self) -> float:
+        """The saved model's accuracy on held-out frames; NaN where there are none."""
+        return self.history[self.best_epoch - 1].held_out
 
 
 def train(
@@ -78,35 +90,54 @@ def train(
     )
     data = _read(selection, source.size, observer, cancel)
     identity = {**asked, "start": origin, "frames": data.digest()}
-    trainer = SgdTrainer(model, momentum=options.momentum, weight_decay=options.weight_decay)
     if resume:
         check_identity(state, identity, path)
-        restore(model.weights, state.weights)
+    freeze(model, options.freeze_below)
+    trained, shipped = model, _first_batch(data, options)
+    if _runs_once(model, data, options):
+        below, trained = split(model, options.freeze_below)
+        data = _extract(below, data, observer, cancel)
+    trainer = SgdTrainer(
+        trained,
+        momentum=options.momentum,
+        weight_decay=options.weight_decay,
+        latents=trained is not model,
+    )
+    if resume:
+        restore(trained.weights, state.weights)
         restore(trainer.velocities, state.velocities)
     state.identity = identity
 
     loop = EpochLoop(trainer, data, options, state)
     for result in loop.run(observer, cancel, path):
         observer.epoch(result)
-    if options.patience is not None:
-        restore(model.weights, state.best)
+    if loop.stops_early:
+        restore(trained.weights, state.best)
+    train_accuracy, _ = loop.judge(data.train)
     counts = tuple(np.bincount(data.train.slots, minlength=len(selection.labels)).tolist())
     _finish(model, selection.labels, counts)
-    save_model(model, out)
+    save_model(model, out, batch=shipped)
     path.unlink(missing_ok=True)
     return TrainResult(
         model=model,
         labels=selection.labels,
         counts=counts,
         history=tuple(state.history),
-        best_epoch=state.best_epoch + 1 if options.patience is not None else state.epoch,
+        best_epoch=state.best_epoch + 1 if loop.stops_early else state.epoch,
         stopped_early=state.epoch < options.epochs,
         weights=origin,
+        freeze_below=options.freeze_below,
+        train_accuracy=train_accuracy,
+        held_out_frames=len(data.held_out),
+        validation_frames=len(data.validation),
     )
 
 
 class _NoObserver:
     def read(self, done: int, total: int) -> None:
+        pass
+
+    def extract(self, done: int, total: int) -> None:
         pass
 
     def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
@@ -140,7 +171,45 @@ def _read(
     return read_frames(selection, size=size, on_frame=on_frame)
 
 
+def _runs_once(model: keras.Model, data: TrainData, options: TrainOptions) -> bool:
+    """Whether the outputs of the frozen layers stay the same, and fit into memory."""
+    if options.freeze_below == "images" or options.augment:
+        return False
+    frames = sum(map(len, (data.train, data.validation, data.held_out)))
+    return fits(model, options.freeze_below, frames)
+
+
+def _extract(
+    below: keras.Model, data: TrainData, observer: TrainObserver, cancel: threading.Event
+) -> TrainData:
+    """Replace the frames by the latents of the frozen layers."""
+    sets = (data.train, data.validation, data.held_out)
+    done, total = 0, sum(map(len, sets))
+
+    def on_frames(some: int) -> None:
+        nonlocal done
+        done += some
+        observer.extract(done, total)
+        if cancel.is_set():
+            raise SessionCancelled(
+                "Training stopped while the frozen layers read its frames; run it again"
+            )
+
+    return TrainData(
+        *(Frames(extract(below, frames.images, on_frames), frames.slots) for frames in sets)
+    )
+
+
+def _first_batch(data: TrainData, options: TrainOptions) -> FirstBatch | None:
+    """Return some frames of each class, for the memory that ships; a backbone ships none."""
+    if options.schedule == "backbone":
+        return None
+    trained = FirstBatch(data.train.images, data.train.slots.astype(np.int32))
+    return trained.sample(KEPT, np.random.default_rng(options.seed))
+
+
 def _finish(model: keras.Model, labels: tuple[str, ...], counts: tuple[int, ...]) -> None:
     """Make a trained network the start of a latent-replay stream."""
+    unfreeze(model)
     model.get_layer("fc7").set_labels(labels, counts)
     set_limits(model, LATENT_REPLAY)

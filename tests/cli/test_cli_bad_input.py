@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from lrtflite_cli.main import COMMANDS
+from lrtflite_cli.group import COMMANDS
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from lrtflite import __version__
-from lrtflite_cli.main import COMMANDS
+from lrtflite_cli.group import COMMANDS
 
 README = Path(__file__).parent.parent.parent / "README.md"
 # What takes long to import, or comes with an extra.
@@ -39,7 +39,8 @@ import contextlib, io, json, sys, time
 sys.argv[0] = "lrtflite"
 for name in {HEAVY!r}:
     sys.modules[name] = None
-from lrtflite_cli.main import COMMANDS, main
+from lrtflite_cli.group import COMMANDS
+from lrtflite_cli.main import main
 texts = {{}}
 for command in ["", *COMMANDS]:
     with contextlib.redirect_stdout(io.StringIO()) as out:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -11,21 +12,24 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from lrtflite.demo_weights import DEMO_NOTE
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli.convert import command
 
 
 @pytest.fixture
-def converted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+def converted(monkeypatch: pytest.MonkeyPatch, demo: Path, tmp_path: Path) -> list[dict[str, Any]]:
     """Every call of `convert`, which needs TensorFlow and is not the matter here."""
     calls: list[dict[str, Any]] = []
 
-    def convert(_: object, *, options: Any, **__: object) -> None:
+    def convert(out: Path, *, options: Any, **__: object) -> None:
+        shutil.copytree(demo, out)
         calls.append(vars(options))
 
     module = ModuleType("lrtflite_converters.convert")
     vars(module)["convert"] = convert
     monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.chdir(tmp_path)
     return calls
 
 
@@ -76,6 +80,19 @@ def test_what_lets_a_learner_forget_is_said(
     warnings = [line for line in done.stderr.splitlines() if line.startswith("Warning: ")]
     assert len(warnings) == (cost is not None)
     assert cost is None or re.search(cost, warnings[0])
+
+
+@pytest.mark.usefixtures("converted")
+@pytest.mark.parametrize(
+    ("words", "notes"),
+    [("", 1), ("--weights demo", 1), ("--weights imagenet", 0), ("--model m.keras", 0)],
+)
+def test_what_the_demo_weights_know_is_said_once(words: str, notes: int) -> None:
+    Path("m.keras").touch()
+    done = CliRunner().invoke(command, words.split())
+    assert done.exit_code == 0, done.output
+    assert done.stderr.splitlines().count(DEMO_NOTE) == notes
+    assert DEMO_NOTE not in done.stdout
 
 
 def test_help_names_the_defaults() -> None:

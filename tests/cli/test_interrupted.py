@@ -71,23 +71,3 @@ def test_a_session_that_is_cut_off_never_was(
     with Learner.open(demo, state) as learner:
         assert [label for label in learner.labels if label] == ["mug"]
         np.testing.assert_array_equal(learner.memory.latents, kept.arrays["memory/latents"])
-
-
-def test_ctrl_c_ends_a_simulation(tmp_path: Path) -> None:
-    args = ["simulate", "--dataset", "synthetic?frames=4&test_frames=1", "--json", "out.json"]
-    with subprocess.Popen(
-        [sys.executable, "-m", "lrtflite_cli.main", *args],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stderr is not None
-        while not process.stderr.readline().startswith("session 1/"):
-            assert process.poll() is None
-        process.send_signal(signal.SIGINT)
-        stdout, stderr = process.communicate(timeout=60)
-    assert (process.returncode, stdout) == (1, "")
-    assert stderr.splitlines()[-1].startswith("Error: Interrupted; ")
-    assert stderr.count("Error:") == 1
-    assert list(tmp_path.iterdir()) == []

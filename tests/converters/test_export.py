@@ -15,6 +15,7 @@ import tf_keras as keras
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import BundleError, ConversionError, InputError, ModelError
+from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.renorm_schedule import RenormLimits, set_limits
 from lrtflite.layer_names import REPLAY_LAYERS
@@ -214,3 +215,39 @@ def test_a_network_with_nan_in_it_is_refused(model: keras.Model, tmp_path: Path)
 def test_model_and_weights_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="got both"):
         convert(tmp_path / "b", options=ExportOptions(), model="m.keras", weights="demo")
+
+
+def test_what_was_learned_on_the_host_ships_with_a_memory(
+    model: keras.Model, tmp_path: Path, runtime: str
+) -> None:
+    """The head is the host's, and its frames are there to be replayed."""
+    rng = np.random.default_rng(2)
+    images = rng.integers(0, 256, (6, 32, 32, 3)).astype(np.uint8)
+    batch = FirstBatch(images, np.array([0, 0, 0, 1, 1, 1], np.int32))
+    options = ExportOptions(batch_size=10, new_per_batch=3)
+    out = export_bundle(model, tmp_path / "b", options=options, backbone="x", batch=batch)
+    bundle = Bundle.open(out)
+    assert bundle.known == ("cup", "ball", "hat")
+    np.save(tmp_path / "frames.npy", images)
+    command = [sys.executable, "-c", SHIPPED, out, runtime, tmp_path / "frames.npy"]
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    memory, latents, slots, sessions, learned = json.loads(done.stdout)
+    order = np.argsort(slots, kind="stable")
+    np.testing.assert_allclose(
+        np.sort(np.array(memory)[order], axis=0), np.sort(latents, axis=0), rtol=1e-3, atol=1e-4
+    )
+    assert sorted(slots) == [0, 0, 0, 1, 1, 1]
+    # "hat" has a name and no patterns.
+    assert (sessions, learned) == (1, ["cup", "ball"])
+
+
+SHIPPED = """
+import json, sys
+import numpy as np
+from lrtflite import Learner
+learner = Learner.open(sys.argv[1], runtime=sys.argv[2])
+frames = np.load(sys.argv[3])
+print(json.dumps([learner.memory.latents.tolist(), learner.extract(frames).tolist(),
+                  learner.memory.labels.tolist(), learner.sessions, learner.learned]))
+"""

@@ -32,20 +32,50 @@ def test_a_clip_refuses_indices_it_does_not_have(indices: list[int]) -> None:
         Clip(0, "mug/a.mp4", 4, read).read(indices)
 
 
-@pytest.mark.parametrize("spec", ["cifar", "folder", "folder:", "core50:", "", "synthetic:x"])
-def test_an_unknown_source_lists_the_known_ones(spec: str) -> None:
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("cifar", None),
+        ("", None),
+        ("x:y", None),
+        ("folder", "folder:PATH"),
+        ("folder:", "folder:PATH"),
+        ("core50:", "core50:PATH"),
+        ("synthetic:x", "synthetic"),
+        ("sythetic?frames=3", "synthetic?frames=3"),
+        ("synthetic-backbon", "synthetic-backbone"),
+        ("foldr:pics", "folder:pics"),
+        ("Folder:pics?test=0.5", "folder:pics?test=0.5"),
+        ("core-50:pics", "core50:pics"),
+        ("things", "folder:things"),
+        ("./things?classes=2", "folder:./things?classes=2"),
+        ("dir:things", "folder:things"),
+        ("~/no such pics", "folder:~/no such pics"),
+        ("pics/today", "folder:pics/today"),
+        ("~nobody-of-this-name", "folder:~nobody-of-this-name"),
+        ("a\0b", None),
+    ],
+)
+def test_an_unknown_source_lists_the_known_ones_and_the_likeliest(
+    spec: str, meant: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "things").mkdir()
     with pytest.raises(DataError) as caught:
         open_source(spec)
     assert str(caught.value) == (
         "Expected one of synthetic, synthetic-backbone, folder:PATH, core50:PATH as data set, "
-        f"got {spec!r}"
+        f"got {spec!r}" + (f"; did you mean {meant!r}?" if meant else "")
     )
 
 
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("folder:{}?fraction=0.5", "Expected one of test after folder:PATH\\?, got 'fraction'"),
+        (
+            "folder:{}?fraction=0.5",
+            "Expected one of test, classes after folder:PATH\\?, got 'fraction'",
+        ),
         ("folder:{}?test=half", "Expected a number after folder:PATH\\?test=, got 'half'"),
         ("folder:{}?test=1", "Expected a held-out fraction between 0 and 1, got 1.0"),
         ("folder:{}?test=", "Expected key=value after the \\?"),
@@ -53,7 +83,7 @@ def test_an_unknown_source_lists_the_known_ones(spec: str) -> None:
         ("core50:{}?run=x", "Expected run as a whole number of at least 0, got 'x'"),
         ("core50:{}?protocol=100", "Expected protocol=79, 196, 391 or nic, got '100'"),
         ("synthetic?frames=0", "Expected frames as a whole number of at least 1, got '0'"),
-        ("synthetic?clips=1", "Expected one of frames, test_frames after synthetic\\?"),
+        ("synthetic?clips=1", "Expected one of frames, test_frames, classes after synthetic\\?"),
     ],
 )
 def test_settings_after_the_question_mark_are_checked(

@@ -11,7 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lrtflite.data import Batch, Clip, StreamOptions, describe_stream, make_stream, nic_stream
+from lrtflite.data import (
+    Batch,
+    Clip,
+    StreamOptions,
+    describe_stream,
+    make_stream,
+    nic_stream,
+    whole_batch,
+)
 from lrtflite.errors import DataError, InputError
 
 
@@ -205,3 +213,32 @@ def test_a_class_without_training_frames_is_refused() -> None:
         nic_stream(Toy([[3], []]))
     with pytest.raises(DataError, match="Expected at least one class in toy"):
         nic_stream(Toy([]))
+
+
+def test_classes_that_are_known_only_come_again() -> None:
+    source = Toy([[3] * 4] * 6)
+    options = StreamOptions(first_classes=1, visits=3, seed=5)
+    stream = nic_stream(source, options, known=frozenset({0, 2, 5}))
+    visits = [label for batch in stream for label in batch.classes]
+    assert [visits.count(label) for label in range(6)] == [2, 3, 2, 3, 3, 2]
+    # The first batch brings something new.
+    assert stream[0].classes[0] in (1, 3, 4)
+    # Without anything known it is the stream that it always was.
+    assert nic_stream(source, options, known=frozenset()) == nic_stream(source, options)
+
+
+def test_a_stream_of_known_classes_alone() -> None:
+    source = Toy([[3] * 4] * 3)
+    everything = frozenset(range(3))
+    stream = nic_stream(source, StreamOptions(visits=2), known=everything)
+    assert sorted(batch.classes for batch in stream) == [(0,), (1,), (2,)]
+    with pytest.raises(InputError, match=r"classes that the bundle knows; .*--visits 2"):
+        nic_stream(source, StreamOptions(visits=1), known=everything)
+
+
+def test_a_whole_batch_has_every_training_frame() -> None:
+    source = Toy([[3, 2], [4]])
+    assert len(whole_batch(source)) == 9
+    # Of five frames the first, second, third and fourth; of four all.
+    capped = whole_batch(source, 4)
+    assert [len(indices) for _, indices in capped.parts] == [3, 1, 4]

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from coloured_pictures import draw_pictures
+from PIL import Image
 
+from coloured_pictures import draw_pictures
 from learning import DEFAULTS
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.errors import InputError
@@ -139,3 +140,23 @@ def test_a_session_takes_forty_steps(tmp_path: Path) -> None:
     assert result.replay_patterns == 200
     assert any("5 fps" in note for note in result.notes)
     assert np.isclose(result.session_ms_p50, np.mean([s.session_ms for s in result.accuracy]))
+
+
+def test_some_drawn_objects_have_the_apps_frames_too(manifest: Manifest) -> None:
+    for dataset, frames in (
+        ("synthetic?classes=12", 100),
+        ("synthetic?test_frames=2&classes=12", 100),
+        ("synthetic?classes=12&frames=40", 40),
+    ):
+        plan = make_plan(manifest, SimulateOptions(protocol="app", dataset=dataset))
+        assert len(plan.source.classes) == 12
+        assert {len(batch) for batch in plan.batches[1:]} == {frames}
+
+
+def test_a_class_with_one_video_is_said(manifest: Manifest, tmp_path: Path) -> None:
+    things = draw_pictures(tmp_path / "things", classes=2, images=6)
+    (things / "toy").mkdir()
+    first, *rest = [Image.new("L", (4, 4), i) for i in range(60)]
+    first.save(things / "toy" / "a.gif", save_all=True, append_images=rest, duration=100)
+    plan = make_plan(manifest, SimulateOptions(dataset=f"folder:{things}"))
+    assert any(note.startswith("toy: one video only; its last third") for note in plan.notes)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,8 +18,8 @@ from numpy.typing import NDArray
 from learning import DEFAULTS
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.errors import BundleError, InputError, LrtfliteError, NoFreeSlot
+from lrtflite.ram import peak_ram_bytes
 from lrtflite_firmware_sim.device_process import DeviceProcess
-from lrtflite_firmware_sim.ram import peak_ram_bytes
 
 TRAINING = DEFAULTS.with_options(epochs=1)
 
@@ -140,32 +141,66 @@ def test_its_state_is_on_the_disk_and_goes_with_it(bundle: Path) -> None:
     assert device._process.returncode == 0
 
 
-def test_a_simulator_that_is_killed_leaves_no_device(bundle: Path, tmp_path: Path) -> None:
-    code = (
-        "import sys, time; from pathlib import Path\n"
-        "from lrtflite_firmware_sim.device_process import DeviceProcess\n"
-        f"device = DeviceProcess(Path({str(bundle)!r}))\n"
-        "print(device._process.pid, device.state, flush=True); time.sleep(60)\n"
-    )
+# Opens a device, says where it is, and waits.
+SIMULATOR = """
+import sys, time; from pathlib import Path
+from lrtflite_firmware_sim.device_process import DeviceProcess
+device = DeviceProcess(Path(sys.argv[1]))
+print(device._process.pid, device.state, flush=True); time.sleep(60)
+"""
+
+
+def killed_simulator(bundle: Path, temporary: Path, *, with_device: bool) -> tuple[int, Path]:
+    """Kill a simulator, and its device first if asked for; the device's pid and folder."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(sys.path),
-        "TMPDIR": str(tmp_path),
+        "TMPDIR": str(temporary),
     }
-    simulator = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment
-    )
-    assert simulator.stdout is not None
-    pid, state = simulator.stdout.readline().split()
-    assert Path(state).exists()
-    simulator.send_signal(signal.SIGKILL)
-    simulator.wait()
-    simulator.stdout.close()
+    with subprocess.Popen(
+        [sys.executable, "-c", SIMULATOR, str(bundle)],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as simulator:
+        assert simulator.stdout is not None
+        pid, state = simulator.stdout.readline().split()
+        assert Path(state).exists()
+        if with_device:
+            os.kill(int(pid), signal.SIGKILL)
+        simulator.kill()
+    return int(pid), Path(state).parent
+
+
+def test_a_simulator_that_is_killed_leaves_nothing(bundle: Path, tmp_path: Path) -> None:
+    pid, folder = killed_simulator(bundle, tmp_path, with_device=False)
     deadline = time.monotonic() + 10
-    while Path(state).exists() and time.monotonic() < deadline:
+    while folder.exists() and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not Path(state).exists()
-    assert not _alive(int(pid))
+    assert list(tmp_path.iterdir()) == []
+    assert not _alive(pid)
+
+
+def test_the_next_run_removes_what_a_killed_device_left(
+    bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pid, folder = killed_simulator(bundle, tmp_path, with_device=True)
+    assert not _alive(pid)
+    assert (folder / "state").is_dir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with DeviceProcess(bundle) as device:
+        assert [path.name for path in tmp_path.iterdir()] == [device.state.parent.name]
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_the_simulators_to_handle(
+    device: DeviceProcess, bundle: Path, number: signal.Signals
+) -> None:
+    os.kill(device._process.pid, number)
+    assert device.extract(noise(bundle, 1)[0]).shape[0] == 1
+    # Ctrl-C in the terminal goes to its foreground group, which the device is not in.
+    assert os.getpgid(device._process.pid) != os.getpgrp()
 
 
 def _alive(pid: int) -> bool:

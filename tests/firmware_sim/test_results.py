@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from PIL import Image
 
 from lrtflite.errors import DataError, MissingExtra
 from lrtflite_firmware_sim import Simulation, load_simulation
-from lrtflite_firmware_sim.plot import learning_curve
 from lrtflite_firmware_sim.report import html_report
 from lrtflite_firmware_sim.summary import summary
+
+ROOT = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture(scope="module")
@@ -112,9 +115,12 @@ def test_report_is_the_same_for_the_same_result(simulated: Simulation, page: str
 
 
 def test_learning_curve_is_drawn(simulated: Simulation, tmp_path: Path) -> None:
-    for name, results in (("one", simulated), ("two", [simulated, replace(simulated, seed=9)])):
-        learning_curve(results, tmp_path / f"{name}.png")  # type: ignore[arg-type]
-        assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG\r\n")
+    results, picture = tmp_path / "r.json", tmp_path / "curve.png"
+    results.write_text(simulated.to_json())
+    script = ROOT / "benchmarks" / "learning_curve.py"
+    subprocess.run([sys.executable, script, results, picture], check=True, timeout=60)
+    with Image.open(picture) as image:
+        assert (image.format, image.size) == ("PNG", (1440, 704))
 
 
 def test_long_streams_and_untaught_classes_are_drawn(simulated: Simulation) -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from coloured_pictures import draw_pictures
 
 SHORT = ("--first-classes", "2", "--sessions", "2", "--replay-size", "10")
@@ -81,13 +82,40 @@ def test_errors_are_one_line_and_soon(words: tuple[str, ...], said: str, tmp_pat
     assert list(tmp_path.iterdir()) == []
 
 
+def test_unreadable_files_are_named_before_the_run(tmp_path: Path) -> None:
+    pictures = draw_pictures(tmp_path / "pictures", classes=3, images=6)
+    (pictures / "blue" / "002.png").write_bytes(b"")
+    (pictures / "green" / "005.png").write_bytes(b"<html>")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    words = ("--dataset", f"folder:{pictures}", *SHORT, "--json", str(tmp_path / "r.json"))
+    code, out, err = simulate(*words, temporary=scratch)
+    listed = "blue/002.png (empty), green/005.png (not an image)"
+    assert (code, out, err) == (
+        1,
+        "",
+        f"Error: Expected readable files in folder:{pictures}, got 2 of 18 that cannot be read: "
+        f"{listed}; replace or remove them, or add --skip-unreadable\n",
+    )
+
+    code, out, err = simulate(*words, "--skip-unreadable", temporary=scratch)
+    assert code == 0, err
+    note = f"2 unreadable files were left out: {listed}."
+    assert f"note: {note}" in err.splitlines()
+    assert f"note: {note}" in out.splitlines()
+    assert note in json.loads((tmp_path / "r.json").read_text())["notes"]
+
+
 def test_wrong_usage_is_exit_code_two(tmp_path: Path) -> None:
     code, _, err = simulate("--protocol", "none", temporary=tmp_path)
     assert code == 2
     assert "'nic', 'app'" in err
 
 
-def test_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_before_the_first_session_is_over(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     pictures = draw_pictures(tmp_path / "pictures", classes=4, images=60)
@@ -97,11 +125,10 @@ def test_interrupted(tmp_path: Path) -> None:
     assert process.stderr is not None
     while "test frames" not in process.stderr.readline():
         assert process.poll() is None
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=30)
-    assert process.returncode == 1
+    assert process.returncode == 130
     assert out == ""
-    assert err.strip().splitlines()[-1].startswith("Error: Interrupted")
-    assert "Traceback" not in err
+    assert err == "Error: Interrupted; nothing is left half-written\n"
     assert list(scratch.iterdir()) == []
     assert not (tmp_path / "r.json").exists()

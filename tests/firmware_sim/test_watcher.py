@@ -37,7 +37,7 @@ def test_lines_where_there_is_no_terminal(simulated: Simulation) -> None:
     lines = stream.getvalue().splitlines()
     assert lines[:2] == ["note: [bold] is a name", "reading 16 test frames"]
     assert len(lines) == 2 + 7
-    assert lines[2].startswith("session 1/7: 2 classes (new), 8 frames, accuracy 0.")
+    assert lines[2].startswith("session 1/7: 2 classes (new), 8 frames, recognises ")
 
 
 def test_bars_on_a_terminal(simulated: Simulation) -> None:
@@ -47,6 +47,22 @@ def test_bars_on_a_terminal(simulated: Simulation) -> None:
     play(watcher, simulated)
     assert "note: [bold] is a name" in stream.getvalue()
     assert "sessions" in stream.getvalue()
+
+
+def looked(stream: io.StringIO) -> str:
+    """What is said of a look at 5,000 files."""
+    with watch(stream).looking() as on_file:
+        for number in range(5000):
+            on_file(number + 1, 5000)
+    return stream.getvalue()
+
+
+def test_a_long_look_at_files_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert looked(io.StringIO()) == ""
+    assert looked(Terminal()) == ""
+    monkeypatch.setattr("lrtflite_firmware_sim.watcher.LONG", 0.0)
+    assert looked(io.StringIO()) == "looking at 5000 files\n"
+    assert "files" in looked(Terminal())
 
 
 def test_bars_need_rich(monkeypatch: pytest.MonkeyPatch) -> None:

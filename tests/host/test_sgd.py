@@ -31,7 +31,7 @@ def test_two_steps_follow_the_rule() -> None:
     ]
     decays = [0.01, 0.0, 0.0, 0.01]
     velocities = [np.zeros(weight.shape) for weight in weights]
-    for lr in (0.1, 0.05):
+    for lr, trunk_lr in ((0.1, 0.1), (0.05, 0.002)):
         before = [weight.numpy() for weight in weights]
         moments = [weight.numpy() for weight in model.non_trainable_weights]
         with tf.GradientTape() as tape:
@@ -41,20 +41,34 @@ def test_two_steps_follow_the_rule() -> None:
         for weight, moment in zip(model.non_trainable_weights, moments):
             weight.assign(moment)
 
-        got, hits = trainer.step(frames, labels, lr=lr)
+        got, hits = trainer.step(frames, labels, lr=lr, trunk_lr=trunk_lr)
         assert got == np.float32(got)
         np.testing.assert_allclose(got, loss, rtol=1e-5)
         assert hits == int((probabilities.numpy().argmax(axis=1) == labels).sum())
         for i, decay in enumerate(decays):
-            velocities[i] = 0.9 * velocities[i] - lr * (gradients[i] + decay * before[i])
+            rate = lr if i == 3 else trunk_lr  # the dense layer is the last
+            velocities[i] = 0.9 * velocities[i] - rate * (gradients[i] + decay * before[i])
             np.testing.assert_allclose(weights[i], before[i] + velocities[i], atol=1e-6)
 
 
-def test_accuracy_counts_every_frame_once() -> None:
+def test_every_frame_is_judged_once() -> None:
     inputs = keras.Input((1, 1, 3))
     model = keras.Model(inputs, keras.layers.Flatten()(inputs))  # the brightest channel wins
     trainer = SgdTrainer(model, momentum=0.9, weight_decay=0.0)
-    frames = np.eye(3, dtype=np.uint8).reshape(3, 1, 1, 3)[[0, 1, 2, 0, 1]] * np.uint8(200)
+    frames = np.eye(3, dtype=np.uint8).reshape(3, 1, 1, 3)[[0, 1, 2, 0, 1]] * np.uint8(255)
     labels = np.array([0, 1, 2, 0, 0])
-    assert trainer.accuracy(frames, labels, batch_size=2) == 0.8
-    assert np.isnan(trainer.accuracy(frames[:0], labels[:0], batch_size=2))
+    accuracy, loss = trainer.judge(frames, labels, batch_size=2)
+    assert accuracy == 0.8
+    # Logits are 1 and twice -1: four frames lose log(1 + 2 / e^2), the wrong one 2 more.
+    np.testing.assert_allclose(loss, np.log(1 + 2 * np.exp(-2)) + 2 / 5, rtol=1e-6)
+    assert np.isnan(trainer.judge(frames[:0], labels[:0], batch_size=2)).all()
+
+
+def test_latents_are_not_scaled() -> None:
+    inputs = keras.Input((3,))
+    model = keras.Model(inputs, keras.layers.Activation("linear")(inputs))
+    trainer = SgdTrainer(model, momentum=0.9, weight_decay=0.0, latents=True)
+    latents = np.array([[0.0, np.log(3), 0.0]], np.float32)
+    accuracy, loss = trainer.judge(latents, np.array([1]), batch_size=1)
+    assert accuracy == 1.0
+    np.testing.assert_allclose(loss, np.log(5 / 3), rtol=1e-6)

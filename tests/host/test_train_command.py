@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 from dataclasses import replace
 from pathlib import Path
@@ -10,14 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from coloured_source import COLOURS, ColouredSource
 from PIL import Image
 
+from coloured_source import COLOURS, ColouredSource
+from lrtflite.demo_weights import DEMO_NOTE
 from lrtflite.errors import DataError, LrtfliteError, SessionCancelled
 from lrtflite.host import epoch_loop
 from lrtflite.host.model_file import load_model
 from lrtflite.host.train_checkpoint import TrainState, save_checkpoint
 from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
+from lrtflite_cli import interrupts
+from lrtflite_cli.group import run
 from lrtflite_cli.train import command, left_out
 
 SMALL = ["--schedule", "backbone", "--input-size", "32", "--batch-size", "8", "--lr", "0.02"]
@@ -71,6 +75,36 @@ def test_ctrl_c_then_resume(
 
 
 @pytest.mark.usefixtures("shallow", "eager")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_training_has_the_exit_code_of_a_signal(
+    tmp_path: Path,
+    pictures: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    number: signal.Signals,
+) -> None:
+    def save_and_signal(state: TrainState, path: Path) -> None:
+        save_checkpoint(state, path)
+        if state.step == 0:
+            signal.raise_signal(number)
+
+    monkeypatch.setattr(epoch_loop, "save_checkpoint", save_and_signal)
+    monkeypatch.setattr(interrupts, "_came_at", None)
+    arguments = ["--dataset", f"folder:{pictures}", "--out", str(tmp_path / "m.keras"), *SMALL]
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert run(["train", *arguments, "--epochs", "3"]) == 130
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    assert capfd.readouterr().err.splitlines()[-1] == (
+        "Error: Training stopped in epoch 2 of 3 after step 1 of 3; "
+        "the same command with --resume goes on"
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["m.keras.checkpoint.npz"]
+
+
+@pytest.mark.usefixtures("shallow", "eager")
 def test_result_says_what_comes_next(tmp_path: Path, pictures: Path) -> None:
     out = tmp_path / "model.keras"
     arguments = ["--dataset", f"folder:{pictures}", "--out", str(out), *SMALL, "--epochs", "1"]
@@ -81,18 +115,59 @@ def test_result_says_what_comes_next(tmp_path: Path, pictures: Path) -> None:
     assert "validation " in result.stderr
 
 
+@pytest.mark.usefixtures("shallow", "eager")
+def test_unreadable_files_are_left_out_on_request(tmp_path: Path, pictures: Path) -> None:
+    things = Path(shutil.copytree(pictures, tmp_path / "things"))
+    damaged = things / sorted(COLOURS)[0] / "3.png"
+    damaged.write_bytes(b"")
+    out = tmp_path / "model.keras"
+    arguments = ["--dataset", f"folder:{things}", "--out", str(out), *SMALL, "--epochs", "1"]
+    refused = CliRunner().invoke(command, arguments)
+    assert isinstance(refused.exception, DataError)
+    assert "got 1 of 36 that cannot be read" in str(refused.exception)
+    done = CliRunner().invoke(command, [*arguments, "--skip-unreadable", "--json"])
+    assert done.exit_code == 0, done.output
+    name = f"{damaged.parent.name}/3.png (empty)"
+    assert f"1 unreadable file was left out: {name}." in done.stderr
+    assert json.loads(done.stdout)["skipped_files"] == [name]
+
+
 def test_what_the_first_batch_leaves_out_is_said() -> None:
     assert left_out(BACKBONE, 50) is None
-    assert left_out(replace(FIRST_BATCH, visits=1), 10) is None
-    for options, classes in (
-        (FIRST_BATCH, 12),
-        (FIRST_BATCH, 3),
-        (replace(FIRST_BATCH, visits=1), 12),
-    ):
-        said = left_out(options, classes)
+    assert left_out(replace(FIRST_BATCH, first_classes=None), 10) is None
+    for classes in (3, 12):
+        said = left_out(FIRST_BATCH, classes)
         assert said is not None
-        assert f"{min(10, classes)} of {classes} classes" in said
-        assert f"--first-classes {classes} --visits 1" in said
+        assert f"{min(10, classes)} of {classes} classes, visit 1 of 2 each" in said
+        assert "--all-classes trains all" in said
+
+
+@pytest.mark.usefixtures("eager")
+def test_photographs_on_demo_weights(tmp_path: Path, pictures: Path) -> None:
+    """A folder is trained as a whole, with early stopping, and told that its start is wrong."""
+    out = tmp_path / "model.keras"
+    arguments = ["--dataset", f"folder:{pictures}", "--out", str(out), "--input-size", "32"]
+    arguments += ["--epochs", "1", "--lr", "0"]
+    done = CliRunner().invoke(command, [*arguments, "--json"])
+    assert done.exit_code == 0, done.output
+    assert done.stderr.count(DEMO_NOTE) == 1
+    record = json.loads(done.stdout)
+    assert (record["labels"], record["counts"]) == (sorted(COLOURS), [5, 5, 5, 5])
+    assert record["freeze_below"] == "conv6/dw"
+    assert record["warnings"][0] == DEMO_NOTE
+    low = f"Held-out accuracy ({record['held_out_accuracy']:.1%}) is low"
+    assert record["warnings"][1].startswith(low)
+    assert f"Warning: {low}" in done.stderr
+    assert record["next"].startswith("run this again with --weights imagenet; ")
+
+    stream = [*arguments, "--first-classes", "2", "--weights", "none", "--alpha", "0.25"]
+    done = CliRunner().invoke(command, stream)
+    assert done.exit_code == 0, done.output
+    assert DEMO_NOTE not in done.stderr
+    assert "2 of 4 classes, visit 1 of 2 each; --all-classes" in done.stderr
+    assert f"{out}: 2 of 4 classes, 6 frames" in done.stdout
+    assert "; trained above images\n" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("next: ")
 
 
 def test_bad_input_is_refused(tmp_path: Path, pictures: Path) -> None:
@@ -108,6 +183,10 @@ def test_bad_input_is_refused(tmp_path: Path, pictures: Path) -> None:
         [*dataset, "--out", "model.bin"],
         [*dataset, "--export-npz", "weights.bin"],
         [*dataset, "--resume"],
+        [*dataset, "--all-classes", "--visits", "2"],
+        [*dataset, "--freeze-below", "conv5_4"],
+        [*dataset, "--freeze-below", "pool6"],  # a backbone starts from nothing
+        [*dataset, "--weights", "demo", "--freeze-below", "pool6", "--trunk-lr", "0.1"],
     ):
         error = run(*bad)
         assert isinstance(error, LrtfliteError), bad
@@ -139,5 +218,10 @@ def test_help_has_the_defaults_of_both_schedules() -> None:
     assert (FIRST_BATCH.weight_decay, BACKBONE.weight_decay) == (0.0005, 0.0001)
     assert texts["weights"] == f"{FIRST_BATCH.weights}; {BACKBONE.weights} for a backbone"
     assert texts["frames_per_video"] == f"all; {BACKBONE.frames_per_video} for a backbone"
-    assert texts["first_classes"] == str(FIRST_BATCH.first_classes)
-    assert texts["visits"] == str(FIRST_BATCH.visits)
+    assert texts["first_classes"] == f"all of a folder, else {FIRST_BATCH.first_classes}"
+    assert texts["visits"] == f"all of a folder, else {FIRST_BATCH.visits}"
+    assert texts["trunk_lr"] == f"{FIRST_BATCH.trunk_lr}; --lr for a backbone"
+    assert texts["patience"] == f"{FIRST_BATCH.patience}; 0 for a backbone"
+    assert (BACKBONE.trunk_lr, BACKBONE.patience) == (None, None)
+    layers = f"{FIRST_BATCH.freeze_below}; {BACKBONE.freeze_below} for a backbone or --weights none"
+    assert texts["freeze_below"] == layers

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from coloured_source import COLOURS, ColouredSource
 
+from coloured_source import COLOURS, ColouredSource
 from lrtflite.data import Clip, StreamOptions, make_stream
-from lrtflite.errors import DataError, InputError
+from lrtflite.errors import InputError
 from lrtflite.host.train_data import TrainData, read_frames, select, split_parts
 from lrtflite.host.train_options import BACKBONE, FIRST_BATCH, TrainOptions
 
@@ -20,7 +20,7 @@ def read(source: ColouredSource, options: TrainOptions) -> TrainData:
 
 def test_first_batch_is_the_streams_own() -> None:
     source = ColouredSource()
-    options = replace(FIRST_BATCH, first_classes=2, seed=3)
+    options = replace(FIRST_BATCH, first_classes=2, seed=3, patience=None)
     selection = select(source, options)
     first = make_stream(source, StreamOptions(first_classes=2, seed=3))[0]
     assert tuple(selection.train) == first.parts
@@ -84,9 +84,31 @@ def test_split_cuts_the_only_clip_of_a_class() -> None:
     assert [indices for _, indices in aside] == [(7, 8)]
 
 
-def test_early_stopping_needs_several_frames() -> None:
-    with pytest.raises(DataError, match="without --patience"):
-        select(ColouredSource(clips=1, frames=1), replace(BACKBONE, patience=2))
+def test_a_few_videos_give_their_ends() -> None:
+    videos = [(clip(0, 20), tuple(range(20))), (clip(0, 10), tuple(range(10)))]
+    kept, aside = split_parts(videos, 0.1)
+    assert [indices for _, indices in kept] == [tuple(range(18)), tuple(range(9))]
+    assert [indices for _, indices in aside] == [(18, 19), (9,)]
+
+
+def test_classes_of_a_few_frames_keep_them_all() -> None:
+    three_pictures = [(clip(0, 1), (0,)) for _ in range(3)]
+    four_pictures = [(clip(1, 1), (0,)) for _ in range(4)]
+    kept, aside = split_parts([*three_pictures, *four_pictures, (clip(2, 3), (0, 1, 2))], 0.1)
+    assert [part[0].label for part in kept] == [0, 0, 0, 1, 1, 1, 2]
+    assert [part[0].label for part in aside] == [1]
+    selection = select(ColouredSource(clips=1, frames=3), replace(BACKBONE, patience=2))
+    assert (len(selection.train), selection.validation) == (4, [])
+
+
+def test_all_classes_bring_all_their_videos() -> None:
+    source = ColouredSource(clips=3)
+    selection = select(source, replace(FIRST_BATCH, first_classes=None, patience=None))
+    assert [part for part, _ in selection.train] == source.train_clips()
+    assert selection.labels == source.classes
+    # A stream of one visit has one video of each.
+    stream = select(source, replace(FIRST_BATCH, first_classes=4, visits=1, patience=None))
+    assert len(stream.train) == 4
 
 
 @pytest.mark.parametrize(
@@ -97,6 +119,7 @@ def test_early_stopping_needs_several_frames() -> None:
         {"batch_size": 1},
         {"lr": -1.0},
         {"lr": float("nan")},
+        {"trunk_lr": -0.1},
         {"momentum": 1.0},
         {"patience": 0},
         {"frames_per_video": 0},
@@ -107,8 +130,13 @@ def test_impossible_options_are_refused(change: dict[str, object]) -> None:
         replace(FIRST_BATCH, **change)  # type: ignore[arg-type]
 
 
-def test_first_batch_defaults_are_the_papers() -> None:
-    assert (FIRST_BATCH.epochs, FIRST_BATCH.lr, FIRST_BATCH.momentum) == (4, 0.001, 0.9)
-    assert (FIRST_BATCH.weight_decay, FIRST_BATCH.batch_size) == (5e-4, 128)
+def test_first_batch_has_the_papers_optimiser() -> None:
+    assert (FIRST_BATCH.momentum, FIRST_BATCH.weight_decay) == (0.9, 5e-4)
+    assert FIRST_BATCH.batch_size == 128
     assert not FIRST_BATCH.cosine
     assert not FIRST_BATCH.augment
+
+
+def test_the_last_layer_has_a_rate_of_its_own() -> None:
+    assert replace(BACKBONE, lr=0.4).rates == (0.4, 0.4)
+    assert replace(BACKBONE, lr=0.4, trunk_lr=0.0).rates == (0.4, 0.0)

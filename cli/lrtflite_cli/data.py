@@ -1,0 +1,90 @@
+"""`lrtflite data`: show what a data set gives."""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from typing import TYPE_CHECKING
+
+import click
+
+from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.interrupts import raising
+
+if TYPE_CHECKING:
+    from lrtflite.data.overview import Amount, Overview
+
+
+@click.command()
+@click.argument("dataset")
+@click.option(
+    "--size", type=click.IntRange(min=1), default=128, show_default=True, help="Side of the frames."
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="What is held out, or drawn; as in the other commands.",
+)
+@click.option("--sheet", metavar="PNG", help="Write a picture with frames of each class.")
+@skip_unreadable
+@click.option("--json", "as_json", is_flag=True, help="Print the overview as JSON.")
+def command(
+    dataset: str, size: int, seed: int, sheet: str | None, skip_unreadable: bool, as_json: bool
+) -> None:
+    """Show what DATASET gives: its classes, what is taught and what is held out.
+
+    DATASET is synthetic, folder:PATH (one folder of pictures or videos per class) or core50:PATH,
+    with settings after a ?, such as folder:things?test=0.25&classes=mug,stapler.
+    """
+    from lrtflite.data import open_source
+    from lrtflite.data.overview import overview
+    from lrtflite.data.sheet import check_drawing, contact_sheet
+    from lrtflite.errors import InputError
+    from lrtflite_firmware_sim.output import check_writable, write_whole
+    from lrtflite_firmware_sim.watcher import LineWatcher
+
+    if sheet is not None:
+        if not sheet.lower().endswith(".png"):
+            raise InputError(f"Expected --sheet to end in .png, got {sheet}")
+        check_drawing()
+        check_writable(sheet)
+    with LineWatcher(sys.stderr).looking() as on_file:
+        source = open_source(
+            dataset, size=size, seed=seed, skip_unreadable=skip_unreadable, on_file=on_file
+        )
+    found = overview(source)
+    click.echo(json.dumps(found.to_dict(), indent=2) if as_json else _as_text(found))
+    if sheet is not None:
+        with raising():
+            write_whole(sheet, contact_sheet(source))
+        click.echo(f"wrote {sheet}", err=True)
+
+
+def _as_text(found: Overview) -> str:
+    """Return the table of classes, the totals and the notes."""
+    head = ("class", "of", "training clips", "frames", "test clips", "frames")
+    rows = [(each.name, each.kind, *_counts(each.train, each.test)) for each in found.classes]
+    rows.append((f"all {len(found.classes)}", "", *_counts(found.train, found.test)))
+    widths = [max(map(_columns, column)) for column in zip(head, *rows)]
+    lines = [f"{found.dataset}: frames of {found.size} x {found.size}", ""]
+    for row in (head, *rows):
+        spaces = [" " * (width - _columns(cell)) for cell, width in zip(row, widths)]
+        named = (cell + space for cell, space in zip(row[:2], spaces))
+        counted = (space + cell for cell, space in zip(row[2:], spaces[2:]))
+        lines.append("  ".join([*named, *counted]))
+    below = [f"note: {note}" for note in found.notes]
+    if found.protocol is not None:
+        below.insert(0, f"{found.protocol}: {found.sessions} sessions")
+    return "\n".join([*lines, "", *below] if below else lines)
+
+
+def _counts(*sides: Amount) -> tuple[str, ...]:
+    return tuple(f"{count:,}" for side in sides for count in (side.clips, side.frames))
+
+
+def _columns(text: str) -> int:
+    """Return how many columns of a terminal a text takes; Chinese characters take two."""
+    return len(text) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)

@@ -1,0 +1,111 @@
+"""The command group, and the one place where an error becomes a line and an exit code."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from lrtflite import __version__
+from lrtflite.errors import LrtfliteError, MissingExtra, SessionCancelled
+from lrtflite_cli import interrupts
+
+# Command -> its line in `lrtflite --help`. A command's module is imported only when it is called.
+COMMANDS = {
+    "data": "Show what a data set gives and what is held out.",
+    "layers": "Show what each replay layer costs.",
+    "train": "Train a network on the host, for convert.",
+    "convert": "Make a bundle that learns on the device.",
+    "teach": "Teach a bundle at a desk, so that it ships with what it knows.",
+    "verify": "Prove a bundle on the runtime at hand.",
+    "inspect": "Say what is inside a bundle.",
+    "simulate": "Run learning sessions as a device would, and measure them.",
+}
+# Packages that only an extra installs -> that extra.
+EXTRAS = {
+    "tensorflow": "host",
+    "tf_keras": "host",
+    "tensorflow_model_optimization": "host",
+    "rich": "device",
+    "PIL": "device",
+    "matplotlib": "report",
+    "av": "video",
+}
+
+
+class LazyGroup(click.Group):
+    """Knows its commands by name, and imports the one that is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"lrtflite_cli.{cmd_name}").command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            near = difflib.get_close_matches(args[0], COMMANDS, n=1)
+            meant = f"Did you mean {near[0]!r}? " if near else ""
+            ctx.fail(f"No such command {args[0]!r}. {meant}Commands: {', '.join(COMMANDS)}.")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            # Click would print an empty line.
+            raise interrupts.Interrupted(interrupts.MESSAGE) from None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="lrtflite")
+def cli() -> None:
+    """Latent replay on TensorFlow Lite: teach a device new objects, on the device."""
+
+
+def run(args: Sequence[str] | None = None) -> int:
+    """Run a command and return its exit code; an error that the user can fix is one line."""
+    try:
+        cli.main(
+            args=None if args is None else list(args), prog_name="lrtflite", standalone_mode=False
+        )
+    except (interrupts.Interrupted, SessionCancelled) as error:
+        return _fail(str(error))
+    except click.Abort:
+        return _fail(interrupts.MESSAGE, code=interrupts.EXIT_CODE)
+    except Exception as error:
+        # Once a signal came, any error may be a KeyboardInterrupt that a library turned into it.
+        return _fail(interrupts.MESSAGE) if interrupts.came() else _report(error)
+    return 0
+
+
+def _report(error: Exception) -> int:
+    if isinstance(error, click.ClickException):
+        error.show()
+        return error.exit_code
+    if isinstance(error, LrtfliteError):
+        return _fail(str(error))
+    if isinstance(error, ModuleNotFoundError):
+        name = error.name or ""
+        if extra := EXTRAS.get(name.split(".")[0]):
+            return _fail(str(MissingExtra(name, extra)))
+    raise error
+
+
+def _fail(message: str, *, code: int = 1) -> int:
+    """Print the error; a command that was ended by a signal has the signal's exit code."""
+    interrupts.ignore()
+    click.echo(f"Error: {message}", err=True)
+    return interrupts.EXIT_CODE if interrupts.came() else code

@@ -1,0 +1,145 @@
+"""Ctrl-C and SIGTERM end a command with one line and exit code 130.
+
+By default the process ends inside the signal handler. A KeyboardInterrupt would be raised inside
+whatever runs, and while numpy or TensorFlow is imported it comes out as an ImportError, with a
+traceback, or not at all. Code that has something to clean up asks for KeyboardInterrupt with
+`raising`; code that stops by itself between two steps asks for an event with `asking`.
+
+Imports little: the handlers must be in place before anything slow is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+from contextlib import contextmanager
+
+TYPE_CHECKING = False  # as in `typing`, which takes as long to import as all of the above
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+    from typing import Any
+
+EXIT_CODE = 130
+MESSAGE = "Interrupted; nothing is left half-written"
+
+# Seconds after a signal in which further ones change nothing: Ctrl-C pressed twice, or sent to a
+# group of processes and passed on by one of them, must not cut off the clean-up.
+PATIENCE = 1.0
+# Seconds until a KeyboardInterrupt that was lost in a destructor or callback is raised again.
+AGAIN = 0.01
+
+# A shell's background job ignores Ctrl-C, and so should we.
+_HEEDED = tuple(
+    number
+    for number in (signal.SIGINT, signal.SIGTERM)
+    if signal.getsignal(number) is not signal.SIG_IGN
+)
+_came_at: float | None = None
+
+
+class Interrupted(Exception):
+    """A signal ended the command; the message is its line on stderr."""
+
+
+def came() -> bool:
+    """Whether a signal has come since `leave_at_once`."""
+    return _came_at is not None
+
+
+def leave_at_once() -> None:
+    """From now on, a signal prints the line and ends the process."""
+    global _came_at
+    _came_at = None
+    try:
+        stderr = os.dup(2)  # `quiet_stderr` may point 2 elsewhere when the signal comes
+    except OSError:
+        stderr = 2
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        try:
+            os.write(stderr, f"Error: {MESSAGE}\n".encode())
+        finally:
+            os._exit(EXIT_CODE)
+
+    for number in _HEEDED:
+        signal.signal(number, leave)
+
+
+def ignore() -> None:
+    """From now on, a signal changes nothing: the work is done and the interpreter shuts down."""
+    for number in _HEEDED:
+        signal.signal(number, signal.SIG_IGN)
+
+
+@contextmanager
+def raising() -> Iterator[None]:
+    """In the block a signal raises KeyboardInterrupt."""
+    with _handling(_raise):
+        yield
+
+
+@contextmanager
+def asking(event: threading.Event, *, say: Callable[[], None]) -> Iterator[None]:
+    """In the block the first signal sets `event` and calls `say`; the next ones are `raising`."""
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        global _came_at
+        if event.is_set():
+            _raise(number, frame)
+            return
+        _came_at = time.monotonic()
+        event.set()
+        say()
+
+    with _handling(ask):
+        yield
+
+
+def _raise(number: int, frame: FrameType | None) -> None:
+    global _came_at
+    now = time.monotonic()
+    if _came_at is None or now - _came_at >= PATIENCE:
+        _came_at = now
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    with _losing_none():
+        before = {number: signal.signal(number, handler) for number in _HEEDED}
+        try:
+            yield
+        finally:
+            for number, previous in before.items():
+                signal.signal(number, previous)
+
+
+@contextmanager
+def _losing_none() -> Iterator[None]:
+    """Raise a KeyboardInterrupt again that Python could only report.
+
+    That happens to one that is raised in a destructor or in the callback of a weak reference.
+    """
+    report = sys.unraisablehook
+
+    def raise_again(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    def on_unraisable(unraisable: Any) -> None:
+        if unraisable.exc_type is KeyboardInterrupt:
+            signal.setitimer(signal.ITIMER_REAL, AGAIN)
+        else:
+            report(unraisable)
+
+    before = signal.signal(signal.SIGALRM, raise_again)
+    sys.unraisablehook = on_unraisable
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.unraisablehook = report
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,51 @@
+"""What a bundle costs on the machine that converted it, as a value of its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from lrtflite.arguments import real_number, whole_number
+
+# Frames of the session that is foretold: five seconds of video, or a good look from all sides.
+FRAMES = 25
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Times, and RAM in 10^6 bytes. `session_s` is for FRAMES new frames beside a full memory.
+
+    It begins with the last latent and ends with the state on disk. `ram_mb` is the peak of the
+    whole process, with the memory full.
+    """
+
+    machine: str
+    runtime: str
+    threads: int
+    extract_ms: float
+    step_ms: float
+    steps: int
+    session_s: float
+    ram_mb: float
+    memory_mb: float
+
+    @classmethod
+    def from_json(cls, found: Mapping[str, Any]) -> Costs:
+        """Read what `asdict` gave; raise ValueError or InputError for anything else."""
+        if not isinstance(found, Mapping) or {field.name for field in fields(cls)} != set(found):
+            raise ValueError(f"measured is {found!r}")
+        for name in ("threads", "steps"):
+            whole_number(name, found[name])
+        for name in ("extract_ms", "step_ms", "session_s", "ram_mb", "memory_mb"):
+            real_number(name, found[name])
+        return cls(**found)
+
+    def __str__(self) -> str:
+        many = "threads" if self.threads > 1 else "thread"
+        return (
+            f"{self.extract_ms:.1f} ms a frame, {self.step_ms:.1f} ms a training step, "
+            f"{self.session_s:.2g} s a session of {FRAMES} frames ({self.steps} steps), "
+            f"{self.ram_mb:.0f} MB RAM, of which the replay memory {self.memory_mb:.1f} MB "
+            f"({self.runtime}, {self.threads} {many}, {self.machine})"
+        )

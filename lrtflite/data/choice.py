@@ -1,0 +1,80 @@
+"""`?classes=`: some classes of a data set, by name or as many as asked for.
+
+?classes=mug,stapler    these two
+?classes=20             the first 20, in the data set's own order
+?classes=20,            the class that is named 20: a comma makes it a list of names
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lrtflite.errors import DataError
+
+# Names that a message lists; the others are counted.
+LISTED = 8
+
+
+@dataclass(frozen=True)
+class ClassChoice:
+    """The classes that were asked for: a count, or names in Unicode's form NFC."""
+
+    wanted: int | tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> ClassChoice:
+        """Read the value of `?classes=`; raise DataError if it is neither names nor a count."""
+        if text.isascii() and text.isdecimal():
+            if int(text) == 0:
+                raise DataError("Expected classes=N with N of at least 1, got 0")
+            return cls(int(text))
+        names = tuple(
+            unicodedata.normalize("NFC", name.strip()) for name in text.split(",") if name.strip()
+        )
+        if not names:
+            raise DataError(f"Expected classes=a,b,c or classes=20, got {text!r}")
+        for name in names:
+            if names.count(name) > 1:
+                raise DataError(f"Expected each name once after classes=, got {name!r} twice")
+        return cls(names)
+
+    def pick(self, classes: Sequence[str], *, of: str) -> tuple[int, ...]:
+        """Return the labels of the chosen classes, ascending; `of` names the data set.
+
+        Raise DataError for a name that the data set lacks, or for a count that it does not reach.
+        """
+        if isinstance(self.wanted, int):
+            if self.wanted > len(classes):
+                raise DataError(
+                    f"Expected classes=N with N of at most {len(classes)}, as {of} has no more, "
+                    f"got {self.wanted}{_if_name(str(self.wanted), classes)}"
+                )
+            return tuple(range(self.wanted))
+        for name in self.wanted:
+            if name not in classes:
+                raise DataError(f"Expected classes of {of}, got {name!r}; {_near(name, classes)}")
+        return tuple(label for label, name in enumerate(classes) if name in self.wanted)
+
+
+def pick_classes(choice: ClassChoice | None, classes: Sequence[str], *, of: str) -> tuple[int, ...]:
+    """Return the labels of the chosen classes, ascending; all of them if there is no choice."""
+    return tuple(range(len(classes))) if choice is None else choice.pick(classes, of=of)
+
+
+def _if_name(text: str, classes: Sequence[str]) -> str:
+    return f"; for the class that is named {text} write classes={text}," if text in classes else ""
+
+
+def _near(name: str, classes: Sequence[str]) -> str:
+    """Suggest the likeliest classes, or list what there is."""
+    folded = {known.casefold(): known for known in classes}
+    near = difflib.get_close_matches(name.casefold(), folded, n=3)
+    # `o6` of `o6 mobile phone` is too short to be close to it.
+    near += [key for key in folded if key.split()[:1] == [name.casefold()] and key not in near]
+    if near:
+        return f"did you mean {' or '.join(repr(folded[key]) for key in near[:3])}?"
+    more = len(classes) - LISTED
+    return f"there are {', '.join(classes[:LISTED])}" + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,121 @@
+"""The lists of NICv2 that CORe50's authors published: which frames come in which batch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from lrtflite.errors import DataError
+
+CATEGORIES = (
+    "plug adapter",
+    "mobile phone",
+    "scissors",
+    "light bulb",
+    "can",
+    "glasses",
+    "ball",
+    "marker",
+    "cup",
+    "remote control",
+)
+CLASSES = tuple(f"o{i + 1} {CATEGORIES[i // 5]}" for i in range(50))
+
+_LINE = re.compile(r"s(\d+)/o(\d+)/C_(\d\d)_(\d\d)_(\d\d\d)\.png (\d+)")
+_BATCH = re.compile(r"train_batch_(\d+)_filelist\.txt")
+
+Recording = tuple[int, int]
+"""(session, object), both from 1: one clip."""
+
+Numbers = Mapping[Recording, Sequence[int]]
+"""The frame numbers of each recording."""
+
+
+def read_list(file: Path) -> dict[Recording, list[int]]:
+    """The frame numbers of each recording in a list; a line is `s1/o1/C_01_01_000.png 0`."""
+    try:
+        lines = file.read_text(encoding="ascii").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"Expected a list of CORe50 frames, got {file} ({error})") from error
+    listed: dict[Recording, list[int]] = {}
+    for number, line in enumerate(lines, start=1):
+        match = _LINE.fullmatch(line.strip())
+        session, thing, *again, frame, label = map(int, match.groups()) if match else [0] * 6
+        if not match or again != [session, thing] or label != thing - 1 or label >= len(CLASSES):
+            raise DataError(
+                f"Expected a line such as 's1/o1/C_01_01_000.png 0' (label = object - 1), "
+                f"got {line!r} in line {number} of {file}; fetch the lists again"
+            )
+        listed.setdefault((session, thing), []).append(frame)
+    if not listed:
+        raise DataError(f"Expected CORe50 frames in {file}, got an empty list")
+    return listed
+
+
+def read_lists(folder: Path) -> tuple[list[Numbers], Numbers]:
+    """Read a run: the training batches, and the test frames of each recording, ascending."""
+    batches: list[Numbers] = [read_list(file) for file in batch_lists(folder)]
+    test = merge([read_list(folder / "test_filelist.txt")])
+    check_once([*batches, test], folder)
+    return batches, test
+
+
+def merge(lists: Sequence[Numbers]) -> dict[Recording, list[int]]:
+    """All frame numbers of each recording, ascending."""
+    merged: dict[Recording, list[int]] = {}
+    for listed in lists:
+        for key, numbers in listed.items():
+            merged.setdefault(key, []).extend(numbers)
+    return {key: sorted(numbers) for key, numbers in merged.items()}
+
+
+def check_once(lists: Sequence[Numbers], folder: Path) -> None:
+    """Raise DataError if a frame is listed twice."""
+    for (session, thing), numbers in merge(lists).items():
+        if len(set(numbers)) < len(numbers):
+            raise DataError(
+                f"Expected each frame once in the lists of {folder}, "
+                f"got frames of s{session}/o{thing} twice; fetch the lists again"
+            )
+
+
+def thin(listed: Numbers, stride: int) -> dict[Recording, list[int]]:
+    """Return every `stride`-th frame, counted over all recordings in their order."""
+    frames = [(key, number) for key in sorted(listed) for number in listed[key]]
+    kept: dict[Recording, list[int]] = {}
+    for key, number in frames[::stride]:
+        kept.setdefault(key, []).append(number)
+    return kept
+
+
+def without(listed: Numbers, is_lost: Callable[[Recording, int], bool]) -> Numbers:
+    """Return the frames that are not lost, of the recordings that have any left."""
+    kept = {
+        key: [number for number in numbers if not is_lost(key, number)]
+        for key, numbers in listed.items()
+    }
+    return {key: numbers for key, numbers in kept.items() if numbers}
+
+
+def list_folder(places: Sequence[Path], protocol: str, run: int) -> Path:
+    for place in places:
+        folder = place / f"NIC_v2_{protocol}" / f"run{run}"
+        if folder.is_dir():
+            return folder
+    looked = ", ".join(dict.fromkeys(str(place) for place in places))
+    raise DataError(
+        f"Expected a folder NIC_v2_{protocol}/run{run} in {looked}, got none; unpack "
+        "batches_filelists_NICv2.zip there, or say core50:PATH?lists=DIR or ?protocol=nic"
+    )
+
+
+def batch_lists(folder: Path) -> list[Path]:
+    numbered = {int(m[1]): f for f in folder.iterdir() if (m := _BATCH.fullmatch(f.name))}
+    missing = set(range(max(numbered, default=0) + 1)) - set(numbered)
+    if missing:
+        raise DataError(
+            f"Expected train_batch_NN_filelist.txt for every batch in {folder}, "
+            f"got none for batch {min(missing):02d}; fetch the lists again"
+        )
+    return [numbered[i] for i in sorted(numbered)]

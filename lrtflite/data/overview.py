@@ -1,0 +1,105 @@
+"""Count what a data set gives: the clips and frames of each class, on each side of the split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from lrtflite.data.notes import source_notes
+from lrtflite.data.source import Clip, FrameSource, ListedSource
+
+# Names that a note lists; the others are counted.
+NAMED = 3
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Clips and the frames in them. A picture is a clip of one frame."""
+
+    clips: int
+    frames: int
+
+    @classmethod
+    def of(cls, clips: Sequence[Clip]) -> Amount:
+        return cls(len(clips), sum(clip.length for clip in clips))
+
+
+@dataclass(frozen=True)
+class ClassOverview:
+    """One class: "pictures", "videos" or both in `kind`, and what each side of the split has."""
+
+    name: str
+    kind: str
+    train: Amount
+    test: Amount
+
+
+@dataclass(frozen=True)
+class Overview:
+    """A data set: its classes in their order, totals, and what its reader should know.
+
+    `protocol` and `sessions` describe published batches; both are None where there are none.
+    """
+
+    dataset: str
+    size: int
+    classes: tuple[ClassOverview, ...]
+    train: Amount
+    test: Amount
+    protocol: str | None
+    sessions: int | None
+    notes: tuple[str, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return asdict(self)
+
+
+def overview(source: FrameSource) -> Overview:
+    """Count the clips and frames of a source. Reads no frame."""
+    train, test = _by_label(source.train_clips()), _by_label(source.test_clips())
+    classes = tuple(
+        ClassOverview(
+            name,
+            kind_of([*train.get(label, ()), *test.get(label, ())]),
+            Amount.of(train.get(label, ())),
+            Amount.of(test.get(label, ())),
+        )
+        for label, name in enumerate(source.classes)
+    )
+    listed = source if isinstance(source, ListedSource) else None
+    return Overview(
+        dataset=source.name,
+        size=source.size,
+        classes=classes,
+        train=Amount.of(source.train_clips()),
+        test=Amount.of(source.test_clips()),
+        protocol=listed.protocol if listed else None,
+        sessions=len(listed.listed_batches()) if listed else None,
+        notes=(*source_notes(source), *_empty_sides(classes)),
+    )
+
+
+def kind_of(clips: Sequence[Clip]) -> str:
+    """Return "pictures", "videos", "pictures and videos" or "nothing"."""
+    kinds = {"videos" if clip.length > 1 else "pictures" for clip in clips}
+    return " and ".join(sorted(kinds)) or "nothing"
+
+
+def _by_label(clips: Sequence[Clip]) -> dict[int, list[Clip]]:
+    found: dict[int, list[Clip]] = {}
+    for clip in clips:
+        found.setdefault(clip.label, []).append(clip)
+    return found
+
+
+def _empty_sides(classes: Sequence[ClassOverview]) -> Iterator[str]:
+    """Name the classes that cannot be learned or cannot be tested."""
+    untaught = [each.name for each in classes if not each.train.frames]
+    untested = [each.name for each in classes if not each.test.frames]
+    for names, lack in ((untaught, "nothing to learn from"), (untested, "nothing to test with")):
+        if names:
+            more = len(names) - NAMED
+            listed = ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+            yield f"{listed}: {lack}."

@@ -1,0 +1,75 @@
+"""Look at every file of a data set before any is used, and name those that cannot be read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from lrtflite.data.media import count_frames
+from lrtflite.data.source import FrameSource, OnFile
+from lrtflite.errors import DataError, UnreadableFile
+
+# Files that a message names; the others are counted.
+NAMED = 3
+
+
+@runtime_checkable
+class CheckedSource(FrameSource, Protocol):
+    """A source of files, which were looked at; `skipped` names those that were left out."""
+
+    @property
+    def skipped(self) -> tuple[str, ...]: ...
+
+
+@dataclass(frozen=True)
+class Look:
+    """The frames in each readable file, and why each of the others cannot be read."""
+
+    lengths: dict[Path, int]
+    faults: dict[Path, str]
+
+    def skipped(self, root: Path) -> tuple[str, ...]:
+        """Name the unreadable files, relative to `root`: `mug/1.png (empty)`."""
+        return tuple(f"{path.relative_to(root)} ({why})" for path, why in self.faults.items())
+
+
+def look_at(files: Sequence[Path], *, on_file: OnFile | None = None) -> Look:
+    """Look at header and size of each file; see `count_frames`."""
+    look = Look({}, {})
+    for number, path in enumerate(files, start=1):
+        try:
+            look.lengths[path] = count_frames(path)
+        except UnreadableFile as error:
+            look.faults[path] = error.reason
+        if on_file is not None:
+            on_file(number, len(files))
+    return look
+
+
+def refuse_unreadable(look: Look, root: Path, *, name: str) -> None:
+    """Raise DataError if there is an unreadable file in the data set `name`."""
+    if look.faults:
+        total = len(look.lengths) + len(look.faults)
+        raise DataError(
+            f"Expected readable files in {name}, got {len(look.faults)} of {total} that cannot be "
+            f"read: {_listed(look.skipped(root))}; replace or remove them, or add --skip-unreadable"
+        )
+
+
+def skipped_files(source: FrameSource) -> tuple[str, ...]:
+    """Name the files that were left out of a source."""
+    return source.skipped if isinstance(source, CheckedSource) else ()
+
+
+def skipped_note(source: FrameSource) -> str | None:
+    """Say what was left out of a source; None if nothing was."""
+    skipped = skipped_files(source)
+    were = "file was" if len(skipped) == 1 else "files were"
+    return f"{len(skipped)} unreadable {were} left out: {_listed(skipped)}." if skipped else None
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")

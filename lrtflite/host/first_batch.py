@@ -1,0 +1,64 @@
+"""The first batch of a training, kept inside the saved model for the memory that will ship with it.
+
+The paper's app ships 500 latents of its ten classes: without something to replay, the first new
+class would push the old ones out.
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.errors import ModelError
+from lrtflite.memory import balanced
+
+# Frames kept, the same number of each class: as many as the paper's app has latents.
+KEPT = 500
+# Name inside the `.keras` file, which is a zip archive. Keras ignores what it did not write.
+MEMBER = "lrtflite/first_batch.npz"
+
+
+@dataclass(frozen=True)
+class FirstBatch:
+    """`images` (N, S, S, 3) uint8 RGB and `slots` (N,) int32, the class slot of each."""
+
+    images: NDArray[np.uint8]
+    slots: NDArray[np.int32]
+
+    def sample(self, count: int, rng: np.random.Generator) -> FirstBatch:
+        """Return at most `count` frames, the same number of each class as far as there are."""
+        kept = balanced(self.slots[:0], self.slots, capacity=count, session=1, rng=rng).picks
+        return FirstBatch(self.images[kept], self.slots[kept])
+
+    def to_npz(self) -> bytes:
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, images=self.images, slots=self.slots)
+        return buffer.getvalue()
+
+
+def add_first_batch(path: Path, batch: FirstBatch) -> None:
+    """Put a batch into a `.keras` file that was just written."""
+    with zipfile.ZipFile(path, "a") as archive:
+        archive.writestr(MEMBER, batch.to_npz())
+
+
+def read_first_batch(path: Path) -> FirstBatch | None:
+    """Read the batch of a saved model; None where it has none."""
+    if not zipfile.is_zipfile(path):
+        return None  # an .h5 file
+    try:
+        with zipfile.ZipFile(path) as archive:
+            if MEMBER not in archive.namelist():
+                return None
+            with np.load(io.BytesIO(archive.read(MEMBER)), allow_pickle=False) as found:
+                return FirstBatch(found["images"], found["slots"])
+    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        raise ModelError(
+            f"Expected the frames of the first batch in {path}, got a damaged {MEMBER} ({error}); "
+            "train it again, or convert with --seed-memory 0"
+        ) from error

@@ -1,0 +1,93 @@
+"""Measure what a bundle costs on this machine: time of a frame, a step and a session, and RAM.
+
+`python -m lrtflite.measuring BUNDLE RUNTIME` prints it as JSON, from a process that runs nothing
+but a learner, so that the RAM is a device's.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lrtflite.bundle import Bundle
+from lrtflite.costs import FRAMES, Costs
+from lrtflite.learner import Learner
+from lrtflite.machine import this_machine
+from lrtflite.minibatch import Composition
+from lrtflite.ram import peak_ram_mb
+from lrtflite.runtime import default_threads, describe_runtime
+
+# Patterns of the session that is measured, of a class each. Its steps cost as much as any others.
+MEASURED = 2
+ROUNDS = 3
+
+
+def measure_costs(
+    bundle: str | Path, *, runtime: str = "auto", threads: int | None = None
+) -> Costs:
+    """Teach a learner whose memory is full; its state is written to a temporary folder."""
+    opened = Bundle.open(bundle)
+    threads = threads or default_threads(trains_trunk=opened.manifest.trains_trunk)
+    with (
+        tempfile.TemporaryDirectory(prefix="lrtflite-costs-") as folder,
+        Learner.open(opened, Path(folder) / "state", runtime=runtime, threads=threads) as learner,
+    ):
+        return _measure(learner, threads)
+
+
+def _measure(learner: Learner, threads: int) -> Costs:
+    manifest, rng = learner.bundle.manifest, np.random.default_rng(0)
+    frame = rng.integers(0, 256, (manifest.input_size, manifest.input_size, 3), np.uint8)
+    latent = learner.extract(frame)[0]
+    labels = [learner.labels[i % manifest.slots] or f"class {i}" for i in range(MEASURED)]
+    # Every row holds memory of its own, as it would after many sessions.
+    count = learner.memory.capacity
+    slots = (np.arange(count) % min(MEASURED, manifest.slots)).astype(np.int32)
+    learner.memory.update([latent] * count, slots, session=1, rng=rng)
+    report = learner.learn_latents(
+        np.stack([latent] * MEASURED),
+        labels,
+        training=learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS),
+    )
+    # The first step allocates; the rest of the session is paid once, however many steps it has.
+    step_ms = float(np.median(report.timings["train"][1:]))
+    once_ms = report.ready_to_committed_ms - sum(report.timings["train"])
+    composition = Composition.of(
+        batch_size=manifest.batch_size,
+        new_per_batch=manifest.new_per_batch,
+        new=FRAMES,
+        stored=count,
+    )
+    training = learner.training
+    steps = max(composition.steps_per_epoch(FRAMES) * training.epochs, training.least_steps)
+    return Costs(
+        machine=str(this_machine()),
+        runtime=describe_runtime(learner.runtime),
+        threads=threads,
+        extract_ms=_extract_ms(learner, frame),
+        step_ms=step_ms,
+        steps=steps,
+        session_s=(once_ms + steps * step_ms) / 1e3,
+        ram_mb=peak_ram_mb(),
+        memory_mb=learner.memory.nbytes / 1e6,
+    )
+
+
+def _extract_ms(learner: Learner, frame: np.ndarray[Any, np.dtype[np.uint8]]) -> float:
+    times = []
+    for _ in range(2 * ROUNDS + 1):
+        started = time.perf_counter()
+        learner.extract(frame)
+        times.append(1e3 * (time.perf_counter() - started))
+    return float(np.median(times))
+
+
+if __name__ == "__main__":
+    print(json.dumps(asdict(measure_costs(sys.argv[1], runtime=sys.argv[2]))))

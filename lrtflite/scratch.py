@@ -1,0 +1,82 @@
+"""Temporary folders that do not pile up: what a killed process left, the next one removes."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from lrtflite.undisturbed import undisturbed
+
+PREFIX = "lrtflite-"
+LOCK = "lrtflite.lock"
+
+
+class Scratch:
+    """A temporary folder, in use while any process has its lock file open.
+
+    `lock` is the file descriptor; a child process that inherits it uses the folder too. Before a
+    new folder is made, those of the same `prefix` that no process uses any more are removed.
+    """
+
+    def __init__(self, *, prefix: str = PREFIX, parent: Path | None = None) -> None:
+        parent = parent or Path(tempfile.gettempdir())
+        _sweep(parent, prefix)
+        with undisturbed():
+            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+            unlocked = self.path / f"{LOCK}.new"
+            self.lock = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
+            fcntl.flock(self.lock, fcntl.LOCK_EX)
+            unlocked.rename(self.path / LOCK)  # under this name it is always locked
+
+    def remove(self) -> None:
+        """Remove the folder; may be called again."""
+        with undisturbed():
+            shutil.rmtree(self.path, ignore_errors=True)
+            if self.lock >= 0:
+                os.close(self.lock)
+                self.lock = -1
+
+
+@contextmanager
+def scratch_folder(*, prefix: str = PREFIX, parent: Path | None = None) -> Iterator[Path]:
+    """Make a `Scratch` and remove it at the end of the block."""
+    scratch = Scratch(prefix=prefix, parent=parent)
+    try:
+        yield scratch.path
+    finally:
+        scratch.remove()
+
+
+@contextmanager
+def scratch_tempdir() -> Iterator[None]:
+    """Put all temporary files of the block, also those of other libraries, into one `Scratch`."""
+    before = tempfile.tempdir
+    with scratch_folder() as folder:
+        tempfile.tempdir = str(folder)
+        try:
+            yield
+        finally:
+            tempfile.tempdir = before
+
+
+def _sweep(parent: Path, prefix: str) -> None:
+    """Remove the folders of dead processes of this user; whatever cannot be removed stays."""
+    for folder in parent.glob(f"{prefix}*"):
+        with contextlib.suppress(OSError):
+            found = folder.lstat()
+            if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
+                continue
+            # A folder without a lock file is being made, or is not ours.
+            lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder, ignore_errors=True)
+            finally:
+                os.close(lock)

@@ -1,0 +1,30 @@
+"""Give a new bundle the memory of what its network was trained with, before it ships.
+
+`python -m lrtflite.seeding BUNDLE FRAMES` reads an .npz with `images` (N, S, S, 3) uint8 and
+`slots` (N,) int32 and writes the bundle's initial state. It needs no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from lrtflite.bundle import INITIAL
+from lrtflite.checkpoint import write_state
+from lrtflite.learner import Learner
+
+
+def seed_memory(bundle: Path, frames: Path) -> None:
+    """Write the state of a learner that has had one session, whose latents it remembers."""
+    with np.load(frames, allow_pickle=False) as archive:
+        images, slots = archive["images"], archive["slots"]
+    with Learner.open(bundle, replay_size=len(images)) as learner:
+        latents = learner.extract(images)
+        learner.memory.update(latents, slots, session=1, rng=np.random.default_rng(0))
+        write_state(bundle / INITIAL, learner.snapshot(sessions=1))
+
+
+if __name__ == "__main__":
+    seed_memory(Path(sys.argv[1]), Path(sys.argv[2]))

@@ -1,0 +1,97 @@
+"""`lrtflite data`."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from PIL import Image
+
+from coloured_pictures import draw_pictures
+from lrtflite.data.media import ANIMATIONS, STILLS, VIDEOS
+
+Run = Callable[..., Any]
+
+
+def add_animation(folder: Path, frames: int) -> None:
+    folder.mkdir()
+    first, *rest = [Image.new("L", (4, 4), i) for i in range(frames)]
+    first.save(folder / "a.gif", save_all=True, append_images=rest, duration=100)
+
+
+def test_the_table(run_cli: Run, tmp_path: Path) -> None:
+    things = draw_pictures(tmp_path / "things", classes=2, images=12)
+    add_animation(things / "茶", 60)
+    (things / "blue" / "003.png").write_bytes(b"")
+    done = run_cli("data", "folder:things", "--size", "32", "--skip-unreadable", "--sheet", "s.png")
+    assert (done.returncode, done.stderr) == (0, "wrote s.png\n")
+    assert done.stdout.splitlines() == [
+        "folder:things: frames of 32 x 32",
+        "",
+        "class  of        training clips  frames  test clips  frames",
+        "amber  pictures               8       8           4       4",
+        "blue   pictures               7       7           4       4",
+        "茶     videos                 1      30           1      20",
+        "all 3                        16      45           9      28",
+        "",
+        "note: 1 unreadable file was left out: blue/003.png (empty).",
+        "note: 茶: one video only; its last third, after a gap, is the test: expect figures to be "
+        "optimistic.",
+    ]
+    with Image.open(tmp_path / "s.png") as sheet:
+        assert sheet.format == "PNG"
+        assert sheet.height > 3 * 96
+
+
+def test_json(run_cli: Run, tmp_path: Path) -> None:
+    done = run_cli(
+        "data", "synthetic?classes=cup-1,can-2&frames=5", "--json", lacking=["PIL", "rich"]
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert [each["name"] for each in found["classes"]] == ["can-2", "cup-1"]
+    assert found["train"] == {"clips": 16, "frames": 80}
+    assert found["test"] == {"clips": 6, "frames": 60}
+    assert found["notes"] == []
+
+
+def test_the_seed_is_that_of_the_other_commands(run_cli: Run, tmp_path: Path) -> None:
+    draw_pictures(tmp_path / "things", classes=1, images=6)
+    sheets = []
+    for seed in ("0", "1", "0"):
+        run_cli("data", "folder:things", "--seed", seed, "--sheet", "s.png")
+        sheets.append((tmp_path / "s.png").read_bytes())
+    assert sheets[0] == sheets[2] != sheets[1]
+
+
+def test_what_cannot_be_shown_is_one_line(error_of: Callable[..., str], tmp_path: Path) -> None:
+    draw_pictures(tmp_path / "things", classes=2, images=3)
+    assert error_of("data", "things").endswith("got 'things'; did you mean 'folder:things'?")
+    assert "did you mean 'amber'?" in error_of("data", "folder:things?classes=ambr")
+    assert "--sheet to end in .png, got s.jpg" in error_of("data", "synthetic", "--sheet", "s.jpg")
+    assert "Cannot write" in error_of("data", "synthetic", "--sheet", "/dev/null/s.png")
+    words = ["data", "synthetic", "--sheet", "s.png"]
+    assert "lrtflite[device]" in error_of(*words, lacking=["PIL"])
+    assert not (tmp_path / "s.png").exists()
+
+
+def test_the_guide_shows_what_is_printed(run_cli: Run) -> None:
+    guide = (Path(__file__).parent.parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
+    done = run_cli("data", "synthetic?classes=3")
+    assert f"```text\n{done.stdout}```" in guide
+
+
+def test_the_guide_has_every_format_and_setting() -> None:
+    guide = (Path(__file__).parent.parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
+    for kind, suffixes in {"pictures": STILLS, "animations": ANIMATIONS, "videos": VIDEOS}.items():
+        [row] = [line for line in guide.splitlines() if line.startswith(f"| {kind}")]
+        assert tuple(re.findall(r"`(\.\w+)`", row)) == suffixes
+    for name, settings in {
+        "folder:PATH": ["test"],
+        "synthetic": ["frames", "test_frames"],
+        "core50:PATH": ["protocol", "run", "lists", "stride"],
+    }.items():
+        assert re.findall(rf"^\| `{name}` \| `(\w+)` \|", guide, re.M) == settings

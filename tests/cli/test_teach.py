@@ -1,0 +1,154 @@
+"""`lrtflite teach`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from coloured_pictures import draw_pictures
+from lrtflite import Learner
+from lrtflite.bundle import Bundle
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def things(tmp_path: Path) -> Path:
+    """Three classes of 12 pictures: 8 to learn from, 4 held out."""
+    return draw_pictures(tmp_path / "things", classes=3, images=12)
+
+
+def test_what_it_writes_knows_the_data_set(
+    run_cli: Run, demo: Path, things: Path, tmp_path: Path
+) -> None:
+    done = run_cli("teach", demo, "--dataset", f"folder:{things}", "--out", "taught")
+    assert done.returncode == 0, done.stderr
+    first, second, last = done.stdout.splitlines()
+    assert first.startswith("taught: taught 3 classes from 24 frames in ")
+    assert first.endswith("; ships 24 latents")
+    assert second == "held-out accuracy 100.0% of 12 frames"
+    assert last.startswith("next: lrtflite verify taught")
+    # One line a phase where stderr is no terminal.
+    assert done.stderr.splitlines() == [
+        "extracting frames: 24",
+        "training steps: 24",
+        "keeping the state: 1",
+        "testing held-out frames: 12",
+    ]
+    with Learner.open(tmp_path / "taught") as device:
+        assert device.learned == ("amber", "blue", "green")
+        assert len(device.memory) == 24
+    assert "knows" in run_cli("inspect", "taught").stdout
+    assert "3 classes from 1 session(s), with 24 latents" in run_cli("inspect", "taught").stdout
+
+
+def test_it_goes_on_from_what_a_bundle_knows(
+    run_cli: Run, demo: Path, things: Path, tmp_path: Path
+) -> None:
+    more = draw_pictures(tmp_path / "more", classes=4, images=12)
+    run_cli("teach", demo, "--dataset", f"folder:{things}", "--out", "taught")
+    words = ["--out", "again", "--json", "--batch-frames", "4", "--replay-size", "30"]
+    done = run_cli("teach", "taught", "--dataset", f"folder:{more}", *words)
+    found = json.loads(done.stdout)
+    assert found["classes"] == ["amber", "blue", "green", "red"]
+    assert (found["frames"], found["replay_patterns"]) == (16, 30)
+    assert set(found["by_class"]) == {"amber", "blue", "green", "red"}
+    assert Bundle.open(tmp_path / "again").manifest.labels[:5] == (*found["classes"], None)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--dataset", "folder:nowhere", "--out", "x"], "nowhere"),
+        (["--dataset", "folder:things", "--out", "things"], "choose another --out"),
+        (["--dataset", "folder:things", "--out", "x", "--lr", "nan"], "Expected lr as a number"),
+        (["--dataset", "synthetic?frames=1", "--out", "/dev/null/x"], "Cannot write a bundle"),
+    ],
+)
+def test_bad_input_is_one_line(
+    run_cli: Run, demo: Path, things: Path, tmp_path: Path, words: list[str], said: str
+) -> None:
+    before = sorted(path.name for path in tmp_path.iterdir())
+    done = run_cli("teach", demo, *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_unreadable_files_are_left_out_on_request(
+    run_cli: Run, demo: Path, things: Path, tmp_path: Path
+) -> None:
+    (things / "blue" / "003.png").write_bytes(b"")
+    words = ["teach", demo, "--dataset", "folder:things", "--out", "taught", "--json"]
+    refused = run_cli(*words)
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert "got 1 of 36 that cannot be read: blue/003.png (empty)" in refused.stderr
+    done = run_cli(*words, "--skip-unreadable")
+    assert done.returncode == 0, done.stderr
+    assert "1 unreadable file was left out: blue/003.png (empty)." in done.stderr
+    assert json.loads(done.stdout)["skipped_files"] == ["blue/003.png (empty)"]
+
+
+def test_a_class_with_one_video_is_said(run_cli: Run, demo: Path, things: Path) -> None:
+    (things / "toy").mkdir()
+    first, *rest = [Image.new("L", (4, 4), i) for i in range(60)]
+    first.save(things / "toy" / "a.gif", save_all=True, append_images=rest, duration=100)
+    words = ["--dataset", "folder:things?classes=red,toy,green", "--out", "taught"]
+    done = run_cli("teach", demo, *words)
+    assert done.returncode == 1  # three colours only
+    assert "Expected classes of folder:things, got 'red'" in done.stderr
+    words[1] = "folder:things?classes=toy,green"
+    done = run_cli("teach", demo, *words, "--json")
+    assert done.stderr.startswith("toy: one video only; its last third, after a gap, is the test")
+    assert set(json.loads(done.stdout)["by_class"]) == {"green", "toy"}
+    assert json.loads(done.stdout)["frames"] == 8 + 30
+
+
+def test_interrupted(demo: Path, things: Path, tmp_path: Path) -> None:
+    words = ["teach", str(demo), "--dataset", "folder:things", "--out", "taught"]
+    with subprocess.Popen(
+        [sys.executable, "-m", "lrtflite_cli.main", *words, "--epochs", "100000"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while not process.stderr.readline().startswith("training steps"):
+            assert process.poll() is None
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (130, "")
+    assert err == "Error: Interrupted; nothing is left half-written\n"
+    assert list(tmp_path.iterdir()) == [things]
+
+
+def test_a_class_that_is_hard_is_named(run_cli: Run, demo: Path, tmp_path: Path) -> None:
+    """Two folders of the same colour cannot both be recognised."""
+    things = draw_pictures(tmp_path / "things", classes=1, images=12)
+    twin = draw_pictures(tmp_path / "other", classes=1, images=12)
+    (twin / "amber").rename(things / "twin")
+    done = run_cli("teach", demo, "--dataset", f"folder:{things}", "--out", "taught")
+    assert "below 80%: " in done.stdout
+    assert "more frames, from more sides, may help" in done.stdout
+
+
+def test_too_many_classes_are_refused_before_the_work(
+    run_cli: Run, demo: Path, tmp_path: Path
+) -> None:
+    many = tmp_path / "many"
+    for number in range(51):
+        folder = draw_pictures(many / f"{number}", classes=1, images=2)
+        (folder / "amber").rename(many / f"class {number}")
+        folder.rmdir()
+    done = run_cli("teach", demo, "--dataset", f"folder:{many}", "--out", "x")
+    assert "got 50 slots, 50 of them free; convert one with --classes 51" in done.stderr

@@ -1,0 +1,52 @@
+"""What a bundle costs: measured, kept in its manifest, shown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, replace
+from pathlib import Path
+
+import pytest
+
+from lrtflite import Learner
+from lrtflite.bundle import Bundle
+from lrtflite.costs import Costs
+from lrtflite.errors import InputError
+from lrtflite.manifest import Manifest
+from lrtflite.measuring import measure_costs
+
+COSTS = Costs("a board", "litert 9", 2, 4.0, 0.5, 52, 0.25, 98.5, 6.15)
+
+
+def test_a_session_is_foretold(demo: Path, runtime: str) -> None:
+    found = measure_costs(demo, runtime=runtime)
+    # 25 new beside 1,500 get 2 of 120 places, so 13 steps an epoch, four epochs.
+    assert found.steps == 52
+    assert 0 < found.step_ms < 1e3 * found.session_s < 60_000
+    assert found.memory_mb == pytest.approx(1500 * (256 * 4 + 4) / 1e6)
+    assert found.ram_mb > 20
+    assert found.extract_ms > 0
+
+
+def test_a_bundle_without_a_free_slot_is_measured_too(demo: Path, tmp_path: Path) -> None:
+    with Learner.open(demo) as learner:
+        for slot in range(50):
+            learner.rename(new=f"thing {slot}", slot=slot)
+        full = learner.ship(tmp_path / "full")
+    assert measure_costs(full.path).steps == 52
+
+
+def test_the_manifest_keeps_it(demo: Path) -> None:
+    manifest = replace(Bundle.open(demo).manifest, measured=COSTS)
+    assert Manifest.from_json(manifest.to_json(), where="here").measured == COSTS
+    assert json.loads(manifest.to_json())["measured"]["step_ms"] == 0.5
+    assert str(COSTS) == (
+        "4.0 ms a frame, 0.5 ms a training step, 0.25 s a session of 25 frames (52 steps), "
+        "98 MB RAM, of which the replay memory 6.2 MB (litert 9, 2 threads, a board)"
+    )
+
+
+@pytest.mark.parametrize("wrong", [{"steps": "many"}, {"ram_mb": None}, {"surprise": 1}])
+def test_costs_that_cannot_be(wrong: dict[str, object]) -> None:
+    with pytest.raises((InputError, ValueError)):
+        Costs.from_json({**asdict(COSTS), **wrong})

@@ -1,0 +1,32 @@
+"""An observer of trainings that can stop them."""
+
+from __future__ import annotations
+
+import threading
+
+from lrtflite.host.train_checkpoint import Epoch
+
+
+class Stop:
+    """Cancels a training after some steps, and remembers what it was told."""
+
+    def __init__(self, after: int | None = None) -> None:
+        self.cancel = threading.Event()
+        self.after = after
+        self.steps: list[tuple[int, int, int]] = []
+        self.epochs: list[Epoch] = []
+
+    def read(self, done: int, total: int) -> None:
+        if self.after == 0:
+            self.cancel.set()
+
+    def extract(self, done: int, total: int) -> None:
+        pass
+
+    def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
+        self.steps.append((epoch, step, steps))
+        if len(self.steps) == self.after:
+            self.cancel.set()
+
+    def epoch(self, result: Epoch) -> None:
+        self.epochs.append(result)
