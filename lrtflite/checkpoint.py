@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import DamagedState, StateError
+from lrtflite.undisturbed import undisturbed
 
 FORMAT = 1
 KEPT = 2
@@ -154,7 +155,9 @@ class Checkpoint:
         number = _number(generations[-1]) + 1 if generations else 0
         path = self.folder / f"state-{number:08d}.npz"
         temporary = path.with_suffix(".tmp")
-        with _disk_errors(f"Cannot save to {self.folder}, the state before is intact"):
+        intact = f"Cannot save to {self.folder}, the state before is intact"
+        # An interrupt inside zipfile would come out as a ValueError of its own.
+        with _disk_errors(intact), undisturbed():
             try:
                 write_state(temporary, state)
                 temporary.replace(path)

@@ -20,7 +20,8 @@ INTERRUPTS = 120
 
 def interrupted_after(seconds: float, call: Callable[[], object]) -> None:
     """Raise KeyboardInterrupt inside `call` after so many seconds, unless it ends before."""
-    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    # As Ctrl-C does it: a SIGINT, wherever the main thread is.
+    signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         # One-shot: wherever in here the signal lands, it is the only one.
         try:

@@ -29,7 +29,8 @@ HOST_COMMANDS = ("layers", "train", "convert")
 # Options that make a command small; the last of two equal options counts.
 SMALL = {
     "simulate": ["--sessions", "2", "--dataset", "synthetic?frames=4&test_frames=1"],
-    "train": ["--epochs", "1", "--batch-size", "4"],
+    # ImageNet weights come from the internet.
+    "train": ["--epochs", "1", "--batch-size", "4", "--weights", "demo"],
 }
 
 

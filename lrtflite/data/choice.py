@@ -12,9 +12,10 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lrtflite.data.listing import first_few
 from lrtflite.errors import DataError
 
-# Names that a message lists; the others are counted.
+# Classes that a message names; the others are counted.
 LISTED = 8
 
 
@@ -76,5 +77,4 @@ def _near(name: str, classes: Sequence[str]) -> str:
     near += [key for key in folded if key.split()[:1] == [name.casefold()] and key not in near]
     if near:
         return f"did you mean {' or '.join(repr(folded[key]) for key in near[:3])}?"
-    more = len(classes) - LISTED
-    return f"there are {', '.join(classes[:LISTED])}" + (f" and {more} more" if more > 0 else "")
+    return f"there are {first_few(classes, LISTED)}"

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lrtflite.data.listing import first_few
+
 # The gap, as a share of the video.
 GAP = 0.1
 # Least seconds of the gap where the frame rate is known.
 GAP_SECONDS = 1.0
 # Least frames of the gap where it is not.
 GAP_FRAMES = 5
-# Names that a note lists; the others are counted.
-NAMED = 3
 
 
 def held_out(count: int, fraction: float) -> int:
@@ -39,7 +39,8 @@ def divide(frames: int, fraction: float, rate: float | None) -> tuple[int, int]:
 def only_video_note(classes: Sequence[str], fraction: float) -> str:
     """Say which classes are tested on a part of the video that taught them."""
     share = "third" if abs(fraction - 1 / 3) < 0.005 else f"{100 * fraction:.3g} %"
-    more = len(classes) - NAMED
-    named = ", ".join(classes[:NAMED]) + (f" and {more} more" if more > 0 else "")
-    each = "one video only; its last" if len(classes) == 1 else "one video each; its last"
-    return f"{named}: {each} {share}, after a gap, is the test: expect figures to be optimistic."
+    if len(classes) == 1:
+        which = f"{classes[0]}: one video only; its last {share}"
+    else:
+        which = f"{first_few(classes)}: one video each; the last {share} of each"
+    return f"{which}, after a gap, is the test: expect figures to be optimistic."

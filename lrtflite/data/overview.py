@@ -6,11 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lrtflite.data.listing import first_few
 from lrtflite.data.notes import source_notes
 from lrtflite.data.source import Clip, FrameSource, ListedSource
-
-# Names that a note lists; the others are counted.
-NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -100,6 +98,4 @@ def _empty_sides(classes: Sequence[ClassOverview]) -> Iterator[str]:
     untested = [each.name for each in classes if not each.test.frames]
     for names, lack in ((untaught, "nothing to learn from"), (untested, "nothing to test with")):
         if names:
-            more = len(names) - NAMED
-            listed = ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
-            yield f"{listed}: {lack}."
+            yield f"{first_few(names)}: {lack}."

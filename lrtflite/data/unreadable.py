@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from lrtflite.data.listing import first_few
 from lrtflite.data.media import count_frames
 from lrtflite.data.source import FrameSource, OnFile
 from lrtflite.errors import DataError, UnreadableFile
-
-# Files that a message names; the others are counted.
-NAMED = 3
 
 
 @runtime_checkable
@@ -54,7 +52,8 @@ def refuse_unreadable(look: Look, root: Path, *, name: str) -> None:
         total = len(look.lengths) + len(look.faults)
         raise DataError(
             f"Expected readable files in {name}, got {len(look.faults)} of {total} that cannot be "
-            f"read: {_listed(look.skipped(root))}; replace or remove them, or add --skip-unreadable"
+            f"read: {first_few(look.skipped(root))}; "
+            "replace or remove them, or add --skip-unreadable"
         )
 
 
@@ -67,9 +66,4 @@ def skipped_note(source: FrameSource) -> str | None:
     """Say what was left out of a source; None if nothing was."""
     skipped = skipped_files(source)
     were = "file was" if len(skipped) == 1 else "files were"
-    return f"{len(skipped)} unreadable {were} left out: {_listed(skipped)}." if skipped else None
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - NAMED
-    return ", ".join(names[:NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{len(skipped)} unreadable {were} left out: {first_few(skipped)}." if skipped else None

@@ -123,7 +123,7 @@ def test_the_reader_is_told(tmp_path: Path) -> None:
     assert notes("?classes=hat") == ()
     for name in ("pen", "toy", "urn"):
         add_animation(tmp_path / name / "a.gif", 9)
-    assert notes()[0].startswith("mug, pen, toy and 1 more: one video each; its last third")
+    assert notes()[0].startswith("mug, pen, toy and 1 more: one video each; the last third of")
     (tmp_path / "hat" / "b.gif").write_bytes(b"")
     skipped, only = notes()
     assert skipped.startswith("1 unreadable file was left out: hat/b.gif")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from coloured_pictures import draw_pictures
 
+from coloured_pictures import draw_pictures
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 
 
