@@ -54,7 +54,8 @@ def test_all_of_them_are_tested_and_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     names = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
     here = {"teach_from_folder.py", "compare_states.py", "kotlin.md", "cpp.md"}
-    assert names == {*here, "camera_loop.py", "cameras.py"}  # these in files of their own
+    # These have tests of their own.
+    assert names == {*here, "camera_loop.py", "camera_console.py", "cameras.py"}
     for name in names:
         assert f"(examples/{name})" in readme
 
