@@ -70,7 +70,7 @@ def check_no_path(frames: object) -> None:
     if isinstance(frames, (str, bytes, PathLike)):
         raise InputError(
             f"Expected frames as arrays (H, W, 3) uint8 RGB, got the path or text {frames!r}; read "
-            "the picture first, then use lrtflite.fit_frame"
+            "the picture first, with lrtflite.read_image(path, size)"
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,9 +31,8 @@ from lrtflite.moments import adapt_moments
 from lrtflite.prediction import Prediction, top_predictions
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
-from lrtflite.slots import Label
+from lrtflite.slots import Label, Labels, SlotNumbers, Slots, for_each
 
-Labels = Union[Label, Sequence[Label]]
 # The head's tensors that have a row per class slot: consolidated weights and pattern counts.
 CLASS_TENSORS = ("head/cw", "head/past")
 # Of latents in one call of `infer`.
@@ -123,7 +122,10 @@ class Learner:
             return np.concatenate([run("infer", latents=p)["probabilities"] for p in parts])
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
-        """The `top` labels for each frame, the likeliest first; fewer while few are learned."""
+        """Return the `top` labels for each frame, the likeliest first; fewer while few are learned.
+
+        Raise InputError while nothing is learned.
+        """
         with self._known.answering:
             return self.predict_latents(self.extract(frames), top=top)
 
@@ -131,19 +133,25 @@ class Learner:
         """`predict` for a client that has latents already."""
         top = whole_number("top", top, least=1)
         with self._known.answering:
+            if not self.learned:
+                raise InputError(
+                    "This learner has learned nothing yet; teach it a label with learn() first"
+                )
             return top_predictions(self.probabilities(latents), self.labels, top=top)
 
     def learn(
         self,
         frames: Iterable[NDArray[np.uint8]],
-        labels: Labels,
+        labels: Labels | None = None,
         *,
+        slot: SlotNumbers | None = None,
         training: Training | None = None,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
         """Run one learning session on frames of one label, or with one label per frame.
 
+        A label is a name, and 3 is the name "3"; to teach class slot 3, give `slot=3` instead.
         `frames` may be an iterator that still records: extraction goes on meanwhile in a second
         thread. Until the session is committed, and for good if it is cancelled or fails, the
         learner is what it was before.
@@ -151,6 +159,8 @@ class Learner:
         with self._session(on_progress, cancel) as session:
             if isinstance(frames, np.ndarray) and frames.ndim == 3:
                 frames = frames[np.newaxis]
+            # First, so that a bad label is refused before the camera records.
+            places = self._known.slots.place_all(labels, slot=slot)
             check_no_path(frames)
             if not isinstance(frames, Iterable):
                 raise InputError(f"Expected frames or an iterator of them, got {frames!r}")
@@ -169,43 +179,48 @@ class Learner:
                 extract,
                 on_frame=lambda count: session.report("extract", count, total),
             )
-            return self._learn(session, latents, labels, training, frames=kept)
+            return self._learn(session, latents, places, training, frames=kept)
 
     def learn_latents(
         self,
         latents: NDArray[Any],
-        labels: Labels,
+        labels: Labels | None = None,
         *,
+        slot: SlotNumbers | None = None,
         training: Training | None = None,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
         """`learn` for a client that has latents already; without frames, no moments move."""
         with self._session(on_progress, cancel) as session:
-            return self._learn(session, self._check_latents(latents), labels, training)
+            places = self._known.slots.place_all(labels, slot=slot)
+            return self._learn(session, self._check_latents(latents), places, training)
 
     def undo(self) -> None:
         """Return to the state before the last session (or rename, or forget)."""
         self._known.undo()
 
-    def rename(self, label: Label, new: str) -> None:
-        """Give a class another name."""
+    def rename(
+        self, label: Label | None = None, new: Label | None = None, *, slot: int | None = None
+    ) -> None:
+        """Give the class of a label, or of a slot by its number, the name `new`."""
         known = self._known
         with known.change():
             models = save_models(known.serving, known.features)
-            known.commit(models, slots=known.slots.rename(label, new))
+            known.commit(models, slots=known.slots.rename(label, new, slot=slot))
 
-    def forget(self, label: Label) -> None:
+    def forget(self, label: Label | None = None, *, slot: int | None = None) -> None:
         """Unlearn a class: its weights, its patterns and its name; the slot is free again."""
         known = self._known
         with known.change():
-            slot = known.slots.find(label)
+            number = known.slots.find(label, slot=slot)
+            slots = known.slots.free(number)
             models = save_models(known.serving, known.features)
             for name in CLASS_TENSORS:
-                models[name][slot] = 0
+                models[name][number] = 0
             restore_models(models, known.training, known.adapting)
-            self.memory.forget(slot)
-            known.commit(models, slots=known.slots.free(slot))
+            self.memory.forget(number)
+            known.commit(models, slots=slots)
 
     def ship(self, out: str | Path, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from all that this one knows."""
@@ -249,16 +264,16 @@ class Learner:
         self,
         session: Session,
         latents: Latents,
-        labels: Labels,
+        places: tuple[NDArray[np.int32], Slots],
         training: Training | None,
         *,
         frames: Sequence[NDArray[np.uint8]] = (),
     ) -> SessionReport:
-        """Train, adapt, remember and commit; `frames` are those to adapt the moments to."""
+        """Train, adapt to `frames`, remember and commit; `places` is from `Slots.place_all`."""
         started = session.now()
         if not len(latents):
             raise InputError("Expected at least one frame to learn from, got an empty session")
-        placed, slots = self._known.slots.place_all(labels, len(latents))
+        placed, slots = for_each(places[0], len(latents)), places[1]
         manifest = self.bundle.manifest
         coming = len(np.unique(placed))
         if advice := few_classes(manifest, known=len(self.learned), coming=coming):

@@ -31,7 +31,7 @@ def test_a_session_is_foretold(demo: Path, runtime: str) -> None:
 def test_a_bundle_without_a_free_slot_is_measured_too(demo: Path, tmp_path: Path) -> None:
     with Learner.open(demo) as learner:
         for slot in range(50):
-            learner.rename(slot, f"thing {slot}")
+            learner.rename(new=f"thing {slot}", slot=slot)
         full = learner.ship(tmp_path / "full")
     assert measure_costs(full.path).steps == 52
 

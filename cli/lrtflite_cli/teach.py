@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrtflite_cli.cautions import caution
 from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.interrupts import raising
 from lrtflite_cli.learner_options import learner_options
@@ -89,6 +90,7 @@ def command(
     # The runtimes announce their delegate on stderr.
     with quiet_stderr():
         learner = Learner.open(opened, seed=seed, **options)
+    caution(replay_size=options["replay_size"])
     with raising(), phases(WORDS) as step:
         taught = teach(
             learner,

@@ -61,6 +61,7 @@ def export_bundle(
     out = Path(out)
     check_out(out, replace=replace)
     batch_size, new_per_batch = options.minibatch
+    replay_size, policy = options.memory
     stage(f"splitting the network at {options.replay_layer}")
     features = _features(model, options)
     latent_shape = tuple(int(n) for n in features.below.output_shape[1:])
@@ -86,8 +87,8 @@ def export_bundle(
             batch_size=batch_size,
             new_per_batch=new_per_batch,
             training=options.training(int(head.cw.shape[1])),
-            replay_size=options.replay_size,
-            policy=options.policy,
+            replay_size=replay_size,
+            policy=policy,
             adapt_moments=options.adapt_moments,
             train_depthwise=options.train_depthwise,
             backbone=backbone,

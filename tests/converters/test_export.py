@@ -42,7 +42,7 @@ def model() -> keras.Model:
 @pytest.fixture(scope="module")
 def bundle(model: keras.Model, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     out = tmp_path_factory.mktemp("export") / "deep" / "bundle"
-    options = ExportOptions(batch_size=10, new_per_batch=3)
+    options = ExportOptions(batch_size=10, new_per_batch=3, replay_size=70, policy="balanced")
     return Bundle.open(export_bundle(model, out, options=options, backbone="a test"))
 
 
@@ -85,6 +85,7 @@ def test_the_manifest(bundle: Bundle) -> None:
     assert (manifest.replay_layer, manifest.input_size) == ("pool6", 32)
     assert (manifest.latent_shape, manifest.slots) == ((128,), 8)
     assert (manifest.batch_size, manifest.new_per_batch) == (10, 3)
+    assert (manifest.replay_size, manifest.policy) == (70, "balanced")
     assert set(manifest.files) == {"features.tflite", "head.tflite", "golden.npz"}
     assert "CONV_2D v1" in manifest.ops["features.tflite"]
     # Batch Renorm of a frozen network is folded into its convolutions.
