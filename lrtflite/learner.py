@@ -13,25 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import State
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames import check_frame, check_frames, check_no_path
-from lrtflite.head_training import check_finite, train_head
 from lrtflite.knowledge import Knowledge
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.manifest import Training
-from lrtflite.minibatch import Latents
 from lrtflite.model_state import restore_models, save_models
-from lrtflite.moments import adapt_moments
 from lrtflite.prediction import Prediction, top_predictions
+from lrtflite.run_session import run_session
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
-from lrtflite.slots import Label, Labels, SlotNumbers, Slots, for_each
+from lrtflite.slots import Label, Labels, SlotNumbers
 
 # The head's tensors that have a row per class slot: consolidated weights and pattern counts.
 CLASS_TENSORS = ("head/cw", "head/past")
@@ -179,7 +176,7 @@ class Learner:
                 extract,
                 on_frame=lambda count: session.report("extract", count, total),
             )
-            return self._learn(session, latents, places, training, frames=kept)
+            return run_session(self._known, session, latents, places, training, frames=kept)
 
     def learn_latents(
         self,
@@ -194,7 +191,8 @@ class Learner:
         """`learn` for a client that has latents already; without frames, no moments move."""
         with self._session(on_progress, cancel) as session:
             places = self._known.slots.place_all(labels, slot=slot)
-            return self._learn(session, self._check_latents(latents), places, training)
+            checked = self._check_latents(latents)
+            return run_session(self._known, session, checked, places, training)
 
     def undo(self) -> None:
         """Return to the state before the last session (or rename, or forget)."""
@@ -259,61 +257,6 @@ class Learner:
 
     def _check_latents(self, latents: NDArray[Any]) -> NDArray[Any]:
         return check_latents(latents, self.bundle.manifest)
-
-    def _learn(
-        self,
-        session: Session,
-        latents: Latents,
-        places: tuple[NDArray[np.int32], Slots],
-        training: Training | None,
-        *,
-        frames: Sequence[NDArray[np.uint8]] = (),
-    ) -> SessionReport:
-        """Train, adapt to `frames`, remember and commit; `places` is from `Slots.place_all`."""
-        started = session.now()
-        if not len(latents):
-            raise InputError("Expected at least one frame to learn from, got an empty session")
-        placed, slots = for_each(places[0], len(latents)), places[1]
-        manifest = self.bundle.manifest
-        coming = len(np.unique(placed))
-        if advice := few_classes(manifest, known=len(self.learned), coming=coming):
-            _log.warning("%s", advice)
-        outcome = train_head(
-            self._known.training,
-            latents,
-            placed,
-            self.memory,
-            manifest=manifest,
-            training=training or manifest.training,
-            rng=self._known.rng,
-            session=session,
-        )
-        adapt_moments(
-            self._known.adapting,
-            frames,
-            group=manifest.new_per_batch,
-            training=outcome.training,
-            session=session,
-        )
-        number = self.sessions + 1
-        with session.clock("memory"):
-            self.memory.update(latents, placed, session=number, rng=self._known.rng)
-        with session.clock("checkpoint"):
-            models = save_models(self._known.training, self._known.adapting)
-            check_finite(models, outcome)
-            self._known.commit(models, slots=slots, sessions=number)
-        session.report("checkpoint", 1, 1)
-        return SessionReport(
-            session=number,
-            frames=len(latents),
-            labels=tuple(str(slots.labels[slot]) for slot in np.unique(placed)),
-            steps=outcome.steps,
-            loss=outcome.loss,
-            accuracy=outcome.accuracy,
-            replay_patterns=len(self.memory),
-            ready_to_committed_ms=session.since(started),
-            timings=session.timings,
-        )
 
     @contextmanager
     def _session(
