@@ -20,12 +20,10 @@ from lrtflite.learner_options import LearnerOptions
 from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS, ReplayMemory
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.runtime import Model
-from lrtflite.shipping import fit_memory, read_initial
+from lrtflite.shipping import TAUGHT, fit_memory, read_initial
 from lrtflite.slots import Slots
 from lrtflite.verify import check_signatures
 
-# Counts of patterns by class slot: what was never taught has 0.
-TAUGHT = "head/past"
 # Attempts to read a state whose learner commits meanwhile, and so removes older generations.
 READS = 5
 
@@ -161,7 +159,8 @@ class Knowledge:
             self._rng_before = self.rng.bit_generator.state
             yield
         finally:
-            if self._change is not None and self._change() is mine:
+            current = self._change
+            if current is not None and current() is mine:
                 try:
                     self._settle()
                 finally:

@@ -23,6 +23,7 @@ from lrtflite.knowledge import Knowledge
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.manifest import Training
+from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.prediction import Prediction, top_predictions
 from lrtflite.run_session import run_session
@@ -159,7 +160,8 @@ class Learner:
             # First, so that a bad label is refused before the camera records.
             places = self._known.slots.place_all(labels, slot=slot)
             check_no_path(frames)
-            if not isinstance(frames, Iterable):
+            single = isinstance(frames, np.ndarray) and frames.ndim == 0
+            if single or not isinstance(frames, Iterable):
                 raise InputError(f"Expected frames or an iterator of them, got {frames!r}")
             total = len(frames) if isinstance(frames, (Sequence, np.ndarray)) else None
             manifest = self.bundle.manifest
@@ -222,12 +224,17 @@ class Learner:
 
     def ship(self, out: str | Path, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from all that this one knows."""
-        return ship(self.bundle, self.snapshot(), out, replace_bundle=replace)
+        # Written while no session may change the memory, so that no second copy of it is made.
+        with self._known.alone():
+            return ship(self.bundle, self._known.state(), out, replace_bundle=replace)
 
     def snapshot(self, *, sessions: int | None = None) -> State:
         """Return all that this learner is; `sessions` in place of how many it has had."""
         with self._known.alone():
             state = self._known.state()
+            # The memory changes in place.
+            for name in (MEMORY_LATENTS, MEMORY_LABELS):
+                state.arrays[name] = state.arrays[name].copy()
         if sessions is not None:
             state.meta["sessions"] = sessions
         return state

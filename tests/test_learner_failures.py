@@ -130,6 +130,8 @@ def test_bad_input_leaves_the_learner_as_it_was(open_learner: Callable[..., Lear
         ("at most 200 characters", lambda: learner.learn_latents(good, "x" * 201)),
         ("an iterator", lambda: learner.learn(None, "a")),  # type: ignore[arg-type]
         ("one frame", lambda: learner.learn([frames, frames], "a")),
+        ("an iterator", lambda: learner.learn(np.array(5), "a")),
+        ("rows that differ", lambda: learner.learn([[[1], [1, 2]]], "a")),  # type: ignore[list-item]
         ("rows that differ", lambda: learner.predict_latents([[1, 2], [3]])),  # type: ignore[arg-type]
         ("Expected a label", lambda: learner.learn_latents(good, np.array("a"))),
         ("Expected a label", lambda: learner.learn_latents(good, None)),

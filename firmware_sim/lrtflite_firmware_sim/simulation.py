@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lrtflite.bundle import Bundle, demo_bundle
+from lrtflite.shipping import shipped_labels
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.plan import SimulateOptions, make_plan
 from lrtflite_firmware_sim.results import Simulation
@@ -34,7 +35,9 @@ def simulate(
             path = stack.enter_context(demo_bundle()) if bundle is None else Path(bundle)
             opened = Bundle.open(path)
             with watcher.looking() as on_file:
-                plan = make_plan(opened.manifest, options, known=opened.known, on_file=on_file)
+                plan = make_plan(
+                    opened.manifest, options, known=shipped_labels(opened), on_file=on_file
+                )
             device = stack.enter_context(
                 DeviceProcess(
                     path,
