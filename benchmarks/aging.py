@@ -63,7 +63,7 @@ def learn(bundle: Bundle, arguments: argparse.Namespace, seed: int, rate: float)
     training = replace(bundle.manifest.training, adapt_rate=rate)
     with Learner.open(bundle, runtime=arguments.runtime) as learner:
         for batch in nic_stream(source, StreamOptions(visits=2, seed=seed)):
-            learner.learn(batch.frames(), list(batch.labels), training=training)
+            learner.learn(batch.frames(), slot=list(batch.labels), training=training)
         hits = [
             learner.probabilities(learner.extract(frame)).argmax() == clip.label
             for clip in source.test_clips()

@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from bundles import IMAGENET, ROOT, say
+from bundles import BUILD, IMAGENET, ROOT, say
 
 from lrtflite.machine import this_machine
 
@@ -60,8 +60,8 @@ class Side:
 
     def simulate(self, bundle: str, words: Sequence[str], sessions: int) -> dict[str, float]:
         result = self.bundles / "result.json"
-        count = ["--sessions", str(sessions), "--runtime", "litert", "--json", str(result)]
-        self.lrtflite(["simulate", str(self.bundles / bundle), *words, *count])
+        how = ["--sessions", str(sessions), "--runtime", "litert", "--threads", "1"]
+        self.lrtflite(["simulate", str(self.bundles / bundle), *words, *how, "--json", str(result)])
         found = json.loads(result.read_text())
         return {
             "session": found["session_ms_p50"],
@@ -81,7 +81,8 @@ def main() -> None:
     parser.add_argument("revision", help="the commit to compare with")
     parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=ROOT) as folder, _checkout(arguments.revision) as before:
+    BUILD.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=BUILD) as folder, _checkout(arguments.revision) as before:
         sides = [Side(before, Path(folder) / "before"), Side(ROOT, Path(folder) / "after")]
         for side in sides:
             say(f"Converting with {side.checkout}")

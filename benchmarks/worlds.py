@@ -75,5 +75,5 @@ def learn_stream(
     """(n,) the slot that each test pattern is given after the last session."""
     with Learner.open(bundle, runtime=runtime, replay_size=memory, seed=seed) as learner:
         for latents, labels in world.sessions:
-            learner.learn_latents(latents, labels, training=training)
+            learner.learn_latents(latents, slot=labels, training=training)
         return np.asarray(learner.probabilities(world.test).argmax(axis=1))

@@ -2,93 +2,173 @@
 
     python camera_loop.py bundle --camera /dev/video0 --state state
 
-`--camera` is a V4L2 device, a video file or a stream's URL, read by PyAV or else by OpenCV, or
-`synthetic`: drawn videos that need no hardware. Ctrl-D ends it; what it learned stays in the state.
+It reads /dev/video0, or else a Raspberry Pi camera; cameras.py lists what else `--camera` takes,
+and camera_console.py has the screen and the keyboard.
+Without a terminal it prints answers only, and takes commands, one a line, from its standard input
+or from the FIFO `--commands`. `quit`, Ctrl-C and SIGTERM end it; the state keeps what it learned.
 """
 
 from __future__ import annotations
 
 import argparse
-import select
+import logging
+import signal
 import sys
 import time
 from collections.abc import Iterator
-from importlib.util import find_spec
+from contextlib import closing
+from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
+from camera_console import Lines, Notes, Screen
+from cameras import Camera, CameraError, Picture, open_camera
 
-from lrtflite import Learner, LrtfliteError, fit_frame
+from lrtflite import Bundle, Learner, LrtfliteError, Progress, fit_frame
+from lrtflite.quiet import quiet_stderr
 
-Frames = Iterator[NDArray[np.uint8]]
-
-
-def camera(source: str) -> Frames:
-    """Frames (H, W, 3) uint8 RGB, as fast as they come."""
-    if source == "synthetic":
-        from lrtflite.data import open_source
-
-        for clip in open_source("synthetic").train_clips():
-            yield from clip.read()
-    elif find_spec("av"):
-        import av
-
-        with av.open(source, format="v4l2" if source.startswith("/dev/") else None) as container:
-            for image in container.decode(video=0):
-                yield image.to_ndarray(format="rgb24")
-    elif not find_spec("cv2"):
-        raise LrtfliteError("A camera needs PyAV; run: pip install 'lrtflite[video]'")
-    else:
-        import cv2
-
-        capture = cv2.VideoCapture(source)
-        while (read := capture.read())[0]:
-            yield read[1][:, :, ::-1]  # OpenCV gives BGR
+HELP = """\
+NAME             look for {seconds:g} s and learn what is in front of the camera as NAME
+undo             take the last change back
+rename OLD NEW   give a thing another name
+forget NAME      unlearn a thing
+help             show these lines
+quit             end; what was learned is kept"""
+COMMANDS = {
+    "undo": "undo",
+    "rename": "rename OLD NEW",
+    "forget": "forget NAME",
+    "help": "help",
+    "quit": "quit",
+}
+ANSWERS_PER_SECOND = 10
 
 
-def record(frames: Frames, *, seconds: float, fps: float) -> Frames:
-    """Some seconds of the camera at a lower rate; the frames in between are dropped."""
-    start, count = time.monotonic(), 0
-    while count < seconds * fps and (frame := next(frames, None)) is not None:
-        if time.monotonic() - start >= count / fps:
+class Loop:
+    """Answer about what the camera sees, and do as the lines say."""
+
+    def __init__(
+        self, learner: Learner, camera: Camera, screen: Screen, *, seconds: float, fps: float
+    ) -> None:
+        self._learner, self._camera, self._screen = learner, camera, screen
+        self._size = learner.bundle.manifest.input_size
+        self._seconds, self._fps = seconds, fps
+
+    def run(self, lines: Lines) -> None:
+        if self._screen.is_terminal:
+            print("Show a thing to the camera, type its name and press Enter.")
+            print(f"{HELP.format(seconds=self._seconds)}\n{self._known()}")
+            self._screen.prompt()
+        while (picture := self._camera.next()) is not None:
+            due = time.monotonic() + 1 / ANSWERS_PER_SECOND
+            self._answer(picture)
+            while (line := lines.next(due - time.monotonic())) is not None:
+                self._screen.prompt()
+                if line == "quit":
+                    return
+                try:
+                    self._obey(line)
+                except CameraError:
+                    raise
+                except LrtfliteError as error:
+                    self._screen.say(f"{error}")
+        self._screen.say("The video has ended.")
+
+    def _answer(self, picture: Picture) -> None:
+        if not self._learner.learned:
+            self._screen.answer("nothing learned yet", "")
+            return
+        [top] = self._learner.predict(fit_frame(picture, self._size))
+        text = ", ".join(f"{guess.label} {guess.probability:.0%}" for guess in top)
+        self._screen.answer(text, top[0].label)
+
+    def _obey(self, line: str) -> None:
+        command, *names = line.split(" ")
+        if line == "undo":
+            self._learner.undo()
+            self._screen.say(f"Took the last change back. {self._known()}")
+        elif line == "help":
+            self._screen.say(f"{HELP.format(seconds=self._seconds)}\n{self._known()}")
+        elif command == "forget" and names:
+            self._learner.forget(" ".join(names))
+            self._screen.say(f"Forgot {' '.join(names)}. {self._known()}")
+        elif command == "rename" and len(names) > 1:
+            old, new = self._split(names)
+            self._learner.rename(old, new)
+            self._screen.say(f"Renamed {old} to {new}.")
+        elif command in COMMANDS:
+            self._screen.say(f"Expected `{COMMANDS[command]}`, got {line!r}")
+        elif line:
+            self._teach(line)
+
+    def _split(self, names: list[str]) -> tuple[str, str]:
+        """Return the old and the new name, each of which may be several words."""
+        for count in range(len(names) - 1, 0, -1):
+            if " ".join(names[:count]) in self._learner.labels:
+                return " ".join(names[:count]), " ".join(names[count:])
+        return names[0], " ".join(names[1:])
+
+    def _teach(self, name: str) -> None:
+        def progress(at: Progress) -> None:
+            if at.phase == "train":
+                self._screen.show(f"learning {name}, step {at.done} of {at.total}")
+
+        # Latents are extracted in a second thread while this one still records.
+        report = self._learner.learn(self._record(name), name, on_progress=progress)
+        self._screen.say(
+            f"Learned {name} from {report.frames} frames in {report.ready_to_committed_ms:.0f} ms."
+        )
+
+    def _record(self, name: str) -> Iterator[Picture]:
+        """Yield frames for some seconds, at a lower rate than the camera's."""
+        start, count = time.monotonic(), 0
+        while (past := time.monotonic() - start) < self._seconds:
+            if (picture := self._camera.next()) is None:
+                return
+            self._screen.show(f"looking at {name}, {past:.0f} of {self._seconds:g} s")
+            yield fit_frame(picture, self._size)
             count += 1
-            say(f"recording, {count / fps:.0f} s")
-            yield frame
+            time.sleep(max(0.0, start + count / self._fps - time.monotonic()))
+
+    def _known(self) -> str:
+        return f"It knows {', '.join(self._learner.learned) or 'nothing yet'}."
 
 
-def say(text: str) -> None:
-    print(f"\r\033[K{text}", end="", flush=True)  # over the line before
+def positive(text: str) -> float:
+    if not 0 < float(text) < float("inf"):
+        raise ValueError
+    return float(text)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="A camera that learns what you show it.")
-    parser.add_argument("bundle", help="what `lrtflite convert` made")
-    parser.add_argument("--camera", default="/dev/video0")
+    parser.add_argument("bundle", type=Path, help="what `lrtflite convert` made")
+    sources = parser.add_mutually_exclusive_group()
+    sources.add_argument("--camera", help="/dev/video0, picamera2, a stream's URL or synthetic")
+    sources.add_argument("--video", help="a video file in place of a camera")
+    parser.add_argument("--speed", type=positive, default=1, help="of a video file")
     parser.add_argument("--state", default="state", help="where to keep what is learned")
-    parser.add_argument("--seconds", type=float, default=20, help="how long to look at a thing")
-    parser.add_argument("--fps", type=float, default=5, help="frames to learn from per second")
+    parser.add_argument("--commands", type=Path, metavar="FIFO", help="made if it is not there")
+    parser.add_argument("--seconds", type=positive, default=20, help="how long to look at a thing")
+    parser.add_argument("--fps", type=positive, default=5, help="frames to learn from per second")
     options = parser.parse_args()
 
-    with Learner.open(options.bundle, options.state) as learner:
-        size = learner.bundle.manifest.input_size
-        frames = (fit_frame(image, size) for image in camera(options.camera))
-        for frame in frames:
-            [top] = learner.predict(frame)
-            say(", ".join(f"{p.label} {p.probability:.0%}" for p in top) or "nothing learned yet")
-            if not select.select([sys.stdin], [], [], 0)[0]:
-                continue
-            if not (line := sys.stdin.readline()):
-                break
-            if name := line.strip():
-                # Latents are extracted in a second thread, while this one still records.
-                video = record(frames, seconds=options.seconds, fps=options.fps)
-                done = learner.learn(video, name)
-                say(f"learned {name}, {done.frames} frames, {done.ready_to_committed_ms:.0f} ms\n")
-    print()
+    bundle, lines = Bundle.open(options.bundle), Lines(options.commands)
+    source = options.video or options.camera
+    with closing(Screen()) as screen, closing(open_camera(source, speed=options.speed)) as camera:
+        logging.getLogger("lrtflite").addHandler(Notes(screen))
+        camera.next()  # so that a camera that is not there leaves no state folder behind
+        with quiet_stderr():  # the runtime announces its delegate
+            learner = Learner.open(bundle, options.state)
+        with learner:
+            loop = Loop(learner, camera, screen, seconds=options.seconds, fps=options.fps)
+            loop.run(lines)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
     try:
         main()
     except (LrtfliteError, OSError) as error:
-        sys.exit(f"\nError: {error}")
+        sys.exit(f"Error: {error}")
+    except KeyboardInterrupt:
+        print("Interrupted; what was learned is kept", file=sys.stderr)
+        sys.exit(130)

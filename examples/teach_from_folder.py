@@ -17,23 +17,10 @@ import argparse
 import sys
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-from PIL import Image, ImageOps
-
-from lrtflite import Bundle, Learner, LrtfliteError, Progress, fit_frame
+from lrtflite import Bundle, Learner, LrtfliteError, Progress, read_image
 from lrtflite.errors import InputError
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
-
-
-def frame(path: Path, size: int) -> NDArray[np.uint8]:
-    """One picture as the model wants it: upright, square, (size, size, 3) uint8 RGB."""
-    try:
-        with Image.open(path) as image:
-            return fit_frame(np.asarray(ImageOps.exif_transpose(image).convert("RGB")), size)
-    except OSError as error:
-        raise InputError(f"Expected a picture, got {path}: {error}") from error
 
 
 def pictures(folder: Path) -> list[Path]:
@@ -79,9 +66,9 @@ def main() -> None:
 
     bundle = Bundle.open(options.bundle)
     size = bundle.manifest.input_size
-    # All of them first: what is no picture is told before anything is learned.
-    lessons = {name: [frame(path, size) for path in paths] for name, paths in to_teach.items()}
-    asked = [(path.name, frame(path, size)) for path in options.predict]
+    # Read all pictures first, so that a file that is not a picture is found before a lesson.
+    lessons = {name: [read_image(path, size) for path in paths] for name, paths in to_teach.items()}
+    asked = [(path.name, read_image(path, size)) for path in options.predict]
 
     with Learner.open(bundle, options.state) as learner:
         for name, frames in lessons.items():

@@ -3,6 +3,7 @@
 from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
 from lrtflite.frames import fit_frame
+from lrtflite.image_file import read_image
 from lrtflite.learner import Learner
 from lrtflite.manifest import Training
 from lrtflite.prediction import Prediction
@@ -18,4 +19,5 @@ __all__ = [
     "SessionReport",
     "Training",
     "fit_frame",
+    "read_image",
 ]

@@ -23,7 +23,7 @@ def whole_number(name: str, value: object, *, least: int = 0, most: int | None =
         if number >= least and (most is None or number <= most):
             return number
     raise InputError(
-        f"Expected {name} as a whole number {_limits(least, most)}, got {_shown(value)}"
+        f"Expected {name} as a whole number {_limits(least, most)}, got {shown(value)}"
     )
 
 
@@ -36,7 +36,13 @@ def real_number(
         if math.isfinite(number) and least <= number <= most:
             return number
     limit = None if most == LARGEST_FLOAT32 else most
-    raise InputError(f"Expected {name} as a number {_limits(least, limit)}, got {_shown(value)}")
+    raise InputError(f"Expected {name} as a number {_limits(least, limit)}, got {shown(value)}")
+
+
+def shown(value: object) -> str:
+    """Return `value` as an error message shows it: on one line, and not too long."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _is_number(value: object, kinds: tuple[type, ...]) -> bool:
@@ -57,8 +63,3 @@ def _limits(least: float, most: float | None) -> str:
 
 def _plain(limit: float) -> str:
     return f"{limit:,}" if isinstance(limit, int) else f"{limit:g}"
-
-
-def _shown(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -69,13 +69,6 @@ class Bundle:
         return self.path / INITIAL if INITIAL in self.manifest.files else None
 
     @property
-    def known(self) -> tuple[str, ...]:
-        """The labels that it was taught before it shipped."""
-        if self.initial is None:
-            return ()
-        return tuple(label for label in self.manifest.labels if label is not None)
-
-    @property
     def identity(self) -> str:
         """What a state must share with the bundle: the two models, to the last bit."""
         digests = [self.manifest.files[name].sha256 for name in (FEATURES, HEAD)]

@@ -9,6 +9,7 @@ undo; older ones are removed after the commit.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import logging
@@ -27,11 +28,22 @@ from numpy.typing import NDArray
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.undisturbed import undisturbed
 
-FORMAT = 1
+FORMAT = 2
 KEPT = 2
 _CHUNK = 1 << 20
 _NAME = re.compile(r"state-(\d{8})\.npz")
 _OWN = re.compile(r"lock|state-\d{8}\.(npz|tmp|damaged)")
+# What zipfile and numpy raise for bytes that are not what was written. NotImplementedError and
+# RuntimeError are zipfile's words for a compression or an encryption that nobody asked for.
+_DAMAGED = (
+    EOFError,
+    ValueError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 _log = logging.getLogger("lrtflite")
 
 
@@ -58,7 +70,8 @@ class State:
 
 def write_state(path: Path, state: State) -> None:
     """Write one generation and flush it to the disk."""
-    text = json.dumps({**state.meta, "format": FORMAT}, sort_keys=True)
+    told = {**state.meta, "format": FORMAT, "names": sorted(state.arrays)}
+    text = json.dumps(told, sort_keys=True)
     meta = np.frombuffer(text.encode(), np.uint8)
     with path.open("wb") as file:
         # Not np.savez: on a full disk it leaves its archive open, which then fails once more when
@@ -79,8 +92,14 @@ def read_state(path: Path, *, later: Collection[str] = ()) -> State:
         arrays = {name: archive[name] for name in archive.files if name not in later}
         meta = json.loads(arrays.pop("meta").tobytes())
         found = meta.pop("format")
+        names = [name for name in archive.files if name != "meta"]
+        if found == FORMAT and sorted(meta.pop("names")) != sorted(names):
+            raise zipfile.BadZipFile  # its directory has lost or renamed an array
     if found != FORMAT:
-        raise StateError(f"Expected a state of format {FORMAT}, got format {found} in {path}")
+        raise StateError(
+            f"Expected a state of format {FORMAT}, got format {found} in {path}; open a new state "
+            "path, or install the version that made it"
+        )
     return State(arrays, meta, path)
 
 
@@ -234,10 +253,12 @@ def _archive(path: Path) -> Iterator[Any]:
             yield archive
     except FileNotFoundError as error:
         raise StateError(f"Expected a state file, got nothing at {path}") from error
-    except OSError as error:
-        raise StateError(f"Cannot read {path}: {error.strerror or error}; try again") from error
-    except (EOFError, ValueError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except _DAMAGED as error:
         raise DamagedState(f"Expected a whole state file, got a damaged one: {path}") from error
+    except OSError as error:
+        if error.errno == errno.EINVAL:  # a damaged zip directory points before the file's start
+            raise DamagedState(f"Expected a whole state file, got a damaged one: {path}") from error
+        raise StateError(f"Cannot read {path}: {error.strerror or error}; try again") from error
 
 
 @contextlib.contextmanager

@@ -70,7 +70,7 @@ def check_no_path(frames: object) -> None:
     if isinstance(frames, (str, bytes, PathLike)):
         raise InputError(
             f"Expected frames as arrays (H, W, 3) uint8 RGB, got the path or text {frames!r}; read "
-            "the picture first, then use lrtflite.fit_frame"
+            "the picture first, with lrtflite.read_image(path, size)"
         )
 
 
@@ -135,7 +135,10 @@ def _axis_weights(
 def check_frame(frame: ArrayLike, size: int) -> NDArray[np.uint8]:
     """One frame (size, size, 3) uint8; a stack of several is refused."""
     check_no_path(frame)
-    shape = np.shape(frame)
+    try:
+        shape = np.shape(frame)
+    except ValueError:
+        raise InputError("Expected a frame (H, W, 3) as one array, got rows that differ") from None
     if len(shape) != 3:
         raise InputError(f"Expected one frame (H, W, 3) at a time, got {shape}")
     checked: NDArray[np.uint8] = check_frames(frame, size)[0]

@@ -13,19 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint, State
 from lrtflite.errors import BundleError, LrtfliteError, StateError
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS, ReplayMemory
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.runtime import Model
-from lrtflite.shipping import fit_memory, read_initial
+from lrtflite.shipping import TAUGHT, fit_memory, read_initial
 from lrtflite.slots import Slots
 from lrtflite.verify import check_signatures
 
-# Counts of patterns by class slot: what was never taught has 0.
-TAUGHT = "head/past"
 # Attempts to read a state whose learner commits meanwhile, and so removes older generations.
 READS = 5
 
@@ -53,44 +51,40 @@ class Knowledge:
     """
 
     def __init__(
-        self,
-        bundle: Bundle,
-        checkpoint: Checkpoint | None,
-        *,
-        runtime: str,
-        threads: int,
-        replay_size: int,
-        policy: str,
-        seed: int,
-        read_only: bool = False,
+        self, bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions
     ) -> None:
+        """Begin with what the models hold; `options` are settled."""
+        assert options.replay_size is not None
+        assert options.policy is not None
+        assert options.threads is not None
         self.bundle = bundle
         self.memory = ReplayMemory(
-            replay_size,
+            options.replay_size,
             bundle.manifest.latent_shape,
             dtype=bundle.manifest.latent_dtype,
-            policy=policy,
+            policy=options.policy,
         )
         self.slots = Slots(bundle.manifest.labels)
         self.sessions = 0
-        self.rng = np.random.Generator(np.random.PCG64(whole_number("seed", seed)))
-        self.features = Model(bundle.features, runtime=runtime, threads=threads)
-        self.serving = Model(bundle.head, runtime=runtime, threads=threads)
+        self.rng = np.random.Generator(np.random.PCG64(options.seed))
+        how: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
+        self.features = Model(bundle.features, **how)
+        self.serving = Model(bundle.head, **how)
         for check in check_signatures(bundle.manifest, self.features, self.serving):
             if not check.passed:
                 raise BundleError(
                     f"The manifest of {bundle.path} does not fit its models: {check.seen}; "
                     "convert the bundle again"
                 )
-        self.training = Model(bundle.head, runtime=runtime, threads=threads)
+        self.training = Model(bundle.head, **how)
         self.adapting = self.features
         if bundle.manifest.adapt_moments:
-            self.adapting = Model(bundle.features, runtime=runtime, threads=threads)
+            self.adapting = Model(bundle.features, **how)
         # Held by whoever needs the moments, the weights and the labels of one state.
         self.answering = threading.RLock()
         self._taught = save_models(self.serving, self.features)[TAUGHT] > 0
         self._checkpoint = checkpoint
-        self._read_only = read_only
+        self._read_only = options.read_only
         self._guard = threading.Lock()
         # An interrupt can land anywhere, so a change that is gone counts as ended.
         self._change: weakref.ref[Change] | None = None
@@ -103,50 +97,35 @@ class Knowledge:
         self._out_of_step = False
 
     @classmethod
-    def open(
-        cls,
-        bundle: Bundle,
-        path: str | Path | None,
-        *,
-        runtime: str,
-        threads: int,
-        replay_size: int | None,
-        policy: str | None,
-        seed: int,
-        read_only: bool,
-    ) -> Knowledge:
+    def open(cls, bundle: Bundle, path: str | Path | None, options: LearnerOptions) -> Knowledge:
         """Open what the state folder `path` holds, or a new learner, committed there."""
-        checkpoint = None if path is None else Checkpoint(path, read_only=read_only)
+        checkpoint = None if path is None else Checkpoint(path, read_only=options.read_only)
         try:
-            for attempt in range(READS):
-                found = None if checkpoint is None else checkpoint.load(later=(MEMORY_LATENTS,))
-                usual = vars(bundle.manifest) if found is None else found.meta
-                opened = cls(
-                    bundle,
-                    checkpoint,
-                    runtime=runtime,
-                    threads=threads,
-                    replay_size=usual["replay_size"] if replay_size is None else replay_size,
-                    policy=policy or usual["policy"],
-                    seed=seed,
-                    read_only=read_only,
-                )
+            for attempt in range(1, READS + 1):
                 try:
-                    if found is not None:
-                        opened._restore(found)
-                    else:
-                        opened._start()
+                    return cls._read(bundle, checkpoint, options)
                 except StateError as error:
                     gone = isinstance(error.__cause__, FileNotFoundError)
-                    if read_only and gone and attempt + 1 < READS:
-                        continue
-                    raise
-                return opened
+                    if not (options.read_only and gone and attempt < READS):
+                        raise
             raise AssertionError("the last attempt returns or raises")
         except BaseException:
             if checkpoint is not None:
                 checkpoint.close()
             raise
+
+    @classmethod
+    def _read(
+        cls, bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions
+    ) -> Knowledge:
+        found = None if checkpoint is None else checkpoint.load(later=(MEMORY_LATENTS,))
+        settled = options.settled(bundle.manifest, None if found is None else found.meta)
+        opened = cls(bundle, checkpoint, settled)
+        if found is None:
+            opened._start()
+        else:
+            opened._restore(found)
+        return opened
 
     @property
     def learned(self) -> tuple[str, ...]:
@@ -180,7 +159,8 @@ class Knowledge:
             self._rng_before = self.rng.bit_generator.state
             yield
         finally:
-            if self._change is not None and self._change() is mine:
+            current = self._change
+            if current is not None and current() is mine:
                 try:
                     self._settle()
                 finally:

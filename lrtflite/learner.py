@@ -8,32 +8,29 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import State
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames import check_frame, check_frames, check_no_path
-from lrtflite.head_training import check_finite, train_head
 from lrtflite.knowledge import Knowledge
 from lrtflite.latents import check_latents
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.manifest import Training
-from lrtflite.minibatch import Latents
+from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS
 from lrtflite.model_state import restore_models, save_models
-from lrtflite.moments import adapt_moments
 from lrtflite.prediction import Prediction, top_predictions
-from lrtflite.runtime import default_threads
+from lrtflite.run_session import run_session
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
-from lrtflite.slots import Label
+from lrtflite.slots import Label, Labels, SlotNumbers
 
-Labels = Union[Label, Sequence[Label]]
 # The head's tensors that have a row per class slot: consolidated weights and pattern counts.
 CLASS_TENSORS = ("head/cw", "head/past")
 # Of latents in one call of `infer`.
@@ -71,21 +68,16 @@ class Learner:
         `read_only` predicts, from a folder that it may not write or that another learner holds.
         `threads` default to 1 at `pool6`; where a trunk trains, to the cores there are, up to 4.
         """
-        opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
-        if threads is None:
-            threads = default_threads(trains_trunk=opened.manifest.trains_trunk)
-        return cls(
-            Knowledge.open(
-                opened,
-                state,
-                runtime=runtime,
-                threads=threads,
-                replay_size=replay_size,
-                policy=policy,
-                seed=seed,
-                read_only=read_only,
-            )
+        options = LearnerOptions(
+            runtime=runtime,
+            threads=threads,
+            replay_size=replay_size,
+            policy=policy,
+            seed=seed,
+            read_only=read_only,
         )
+        opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
+        return cls(Knowledge.open(opened, state, options))
 
     @property
     def training(self) -> Training:
@@ -128,7 +120,10 @@ class Learner:
             return np.concatenate([run("infer", latents=p)["probabilities"] for p in parts])
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
-        """The `top` labels for each frame, the likeliest first; fewer while few are learned."""
+        """Return the `top` labels for each frame, the likeliest first; fewer while few are learned.
+
+        Raise InputError while nothing is learned.
+        """
         with self._known.answering:
             return self.predict_latents(self.extract(frames), top=top)
 
@@ -136,19 +131,25 @@ class Learner:
         """`predict` for a client that has latents already."""
         top = whole_number("top", top, least=1)
         with self._known.answering:
+            if not self.learned:
+                raise InputError(
+                    "This learner has learned nothing yet; teach it a label with learn() first"
+                )
             return top_predictions(self.probabilities(latents), self.labels, top=top)
 
     def learn(
         self,
         frames: Iterable[NDArray[np.uint8]],
-        labels: Labels,
+        labels: Labels | None = None,
         *,
+        slot: SlotNumbers | None = None,
         training: Training | None = None,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
         """Run one learning session on frames of one label, or with one label per frame.
 
+        A label is a name, and 3 is the name "3"; to teach class slot 3, give `slot=3` instead.
         `frames` may be an iterator that still records: extraction goes on meanwhile in a second
         thread. Until the session is committed, and for good if it is cancelled or fails, the
         learner is what it was before.
@@ -156,8 +157,11 @@ class Learner:
         with self._session(on_progress, cancel) as session:
             if isinstance(frames, np.ndarray) and frames.ndim == 3:
                 frames = frames[np.newaxis]
+            # First, so that a bad label is refused before the camera records.
+            places = self._known.slots.place_all(labels, slot=slot)
             check_no_path(frames)
-            if not isinstance(frames, Iterable):
+            single = isinstance(frames, np.ndarray) and frames.ndim == 0
+            if single or not isinstance(frames, Iterable):
                 raise InputError(f"Expected frames or an iterator of them, got {frames!r}")
             total = len(frames) if isinstance(frames, (Sequence, np.ndarray)) else None
             manifest = self.bundle.manifest
@@ -174,52 +178,63 @@ class Learner:
                 extract,
                 on_frame=lambda count: session.report("extract", count, total),
             )
-            return self._learn(session, latents, labels, training, frames=kept)
+            return run_session(self._known, session, latents, places, training, frames=kept)
 
     def learn_latents(
         self,
         latents: NDArray[Any],
-        labels: Labels,
+        labels: Labels | None = None,
         *,
+        slot: SlotNumbers | None = None,
         training: Training | None = None,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
         """`learn` for a client that has latents already; without frames, no moments move."""
         with self._session(on_progress, cancel) as session:
-            return self._learn(session, self._check_latents(latents), labels, training)
+            places = self._known.slots.place_all(labels, slot=slot)
+            checked = self._check_latents(latents)
+            return run_session(self._known, session, checked, places, training)
 
     def undo(self) -> None:
         """Return to the state before the last session (or rename, or forget)."""
         self._known.undo()
 
-    def rename(self, label: Label, new: str) -> None:
-        """Give a class another name."""
+    def rename(
+        self, label: Label | None = None, new: Label | None = None, *, slot: int | None = None
+    ) -> None:
+        """Give the class of a label, or of a slot by its number, the name `new`."""
         known = self._known
         with known.change():
             models = save_models(known.serving, known.features)
-            known.commit(models, slots=known.slots.rename(label, new))
+            known.commit(models, slots=known.slots.rename(label, new, slot=slot))
 
-    def forget(self, label: Label) -> None:
+    def forget(self, label: Label | None = None, *, slot: int | None = None) -> None:
         """Unlearn a class: its weights, its patterns and its name; the slot is free again."""
         known = self._known
         with known.change():
-            slot = known.slots.find(label)
+            number = known.slots.find(label, slot=slot)
+            slots = known.slots.free(number)
             models = save_models(known.serving, known.features)
             for name in CLASS_TENSORS:
-                models[name][slot] = 0
+                models[name][number] = 0
             restore_models(models, known.training, known.adapting)
-            self.memory.forget(slot)
-            known.commit(models, slots=known.slots.free(slot))
+            self.memory.forget(number)
+            known.commit(models, slots=slots)
 
     def ship(self, out: str | Path, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from all that this one knows."""
-        return ship(self.bundle, self.snapshot(), out, replace_bundle=replace)
+        # Written while no session may change the memory, so that no second copy of it is made.
+        with self._known.alone():
+            return ship(self.bundle, self._known.state(), out, replace_bundle=replace)
 
     def snapshot(self, *, sessions: int | None = None) -> State:
         """Return all that this learner is; `sessions` in place of how many it has had."""
         with self._known.alone():
             state = self._known.state()
+            # The memory changes in place.
+            for name in (MEMORY_LATENTS, MEMORY_LABELS):
+                state.arrays[name] = state.arrays[name].copy()
         if sessions is not None:
             state.meta["sessions"] = sessions
         return state
@@ -249,61 +264,6 @@ class Learner:
 
     def _check_latents(self, latents: NDArray[Any]) -> NDArray[Any]:
         return check_latents(latents, self.bundle.manifest)
-
-    def _learn(
-        self,
-        session: Session,
-        latents: Latents,
-        labels: Labels,
-        training: Training | None,
-        *,
-        frames: Sequence[NDArray[np.uint8]] = (),
-    ) -> SessionReport:
-        """Train, adapt, remember and commit; `frames` are those to adapt the moments to."""
-        started = session.now()
-        if not len(latents):
-            raise InputError("Expected at least one frame to learn from, got an empty session")
-        placed, slots = self._known.slots.place_all(labels, len(latents))
-        manifest = self.bundle.manifest
-        coming = len(np.unique(placed))
-        if advice := few_classes(manifest, known=len(self.learned), coming=coming):
-            _log.warning("%s", advice)
-        outcome = train_head(
-            self._known.training,
-            latents,
-            placed,
-            self.memory,
-            manifest=manifest,
-            training=training or manifest.training,
-            rng=self._known.rng,
-            session=session,
-        )
-        adapt_moments(
-            self._known.adapting,
-            frames,
-            group=manifest.new_per_batch,
-            training=outcome.training,
-            session=session,
-        )
-        number = self.sessions + 1
-        with session.clock("memory"):
-            self.memory.update(latents, placed, session=number, rng=self._known.rng)
-        with session.clock("checkpoint"):
-            models = save_models(self._known.training, self._known.adapting)
-            check_finite(models, outcome)
-            self._known.commit(models, slots=slots, sessions=number)
-        session.report("checkpoint", 1, 1)
-        return SessionReport(
-            session=number,
-            frames=len(latents),
-            labels=tuple(str(slots.labels[slot]) for slot in np.unique(placed)),
-            steps=outcome.steps,
-            loss=outcome.loss,
-            accuracy=outcome.accuracy,
-            replay_patterns=len(self.memory),
-            ready_to_committed_ms=session.since(started),
-            timings=session.timings,
-        )
 
     @contextmanager
     def _session(

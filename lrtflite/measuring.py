@@ -46,7 +46,8 @@ def _measure(learner: Learner, threads: int) -> Costs:
     manifest, rng = learner.bundle.manifest, np.random.default_rng(0)
     frame = rng.integers(0, 256, (manifest.input_size, manifest.input_size, 3), np.uint8)
     latent = learner.extract(frame)[0]
-    labels = [learner.labels[i % manifest.slots] or f"class {i}" for i in range(MEASURED)]
+    places = [i % manifest.slots for i in range(MEASURED)]
+    labels = [learner.labels[place] or f"class {place}" for place in places]
     # Every row holds memory of its own, as it would after many sessions.
     count = learner.memory.capacity
     slots = (np.arange(count) % min(MEASURED, manifest.slots)).astype(np.int32)
@@ -57,8 +58,9 @@ def _measure(learner: Learner, threads: int) -> Costs:
         training=learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS),
     )
     # The first step allocates; the rest of the session is paid once, however many steps it has.
-    step_ms = float(np.median(report.timings["train"][1:]))
-    once_ms = report.ready_to_committed_ms - sum(report.timings["train"])
+    steps_ms = [sum(pair) for pair in zip(report.timings["prepare"], report.timings["train"])]
+    step_ms = float(np.median(steps_ms[1:]))
+    once_ms = report.ready_to_committed_ms - sum(steps_ms)
     composition = Composition.of(
         batch_size=manifest.batch_size,
         new_per_batch=manifest.new_per_batch,

@@ -16,6 +16,9 @@ from lrtflite.errors import BundleError, StateError
 from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS, balanced
 from lrtflite.runtime import Model
 
+# Counts of patterns by class slot: a class that was never taught has 0.
+TAUGHT = "head/past"
+
 
 def ship(bundle: Bundle, state: State, out: str | Path, *, replace_bundle: bool = False) -> Bundle:
     """Write the bundle `out`: the models of `bundle`, and `state` for new learners to start from.
@@ -45,6 +48,18 @@ def read_initial(bundle: Bundle, *, later: Sequence[str] = ()) -> State | None:
         return read_state(bundle.initial, later=later)
     except StateError as error:
         raise BundleError(f"{error}; copy the bundle again") from error
+
+
+def taught_labels(state: State) -> tuple[str, ...]:
+    """Return the labels that a state has learned something of; a name alone is not enough."""
+    named = zip(state.meta["labels"], state.arrays[TAUGHT])
+    return tuple(label for label, patterns in named if label is not None and patterns > 0)
+
+
+def shipped_labels(bundle: Bundle) -> tuple[str, ...]:
+    """Return the labels that a bundle was taught before it shipped."""
+    state = read_initial(bundle, later=(MEMORY_LATENTS,))
+    return () if state is None else taught_labels(state)
 
 
 def fit_memory(initial: State, capacity: int, rng: np.random.Generator) -> State:
@@ -79,5 +94,4 @@ def check_initial(bundle: Bundle, head: Model) -> str:
             f"Expected an initial state of the bundle {bundle.path}, got one of another; "
             "copy the bundle again"
         )
-    named = sum(label is not None for label in manifest.labels)
-    return f"{named} classes, {len(labels)} latents in its memory"
+    return f"{len(taught_labels(state))} classes, {len(labels)} latents in its memory"

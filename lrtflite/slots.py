@@ -5,20 +5,27 @@ from __future__ import annotations
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Union, cast
+from typing import Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.arguments import shown, whole_number
 from lrtflite.errors import InputError, NoFreeSlot
 
-Label = Union[str, int]  # a name, or the number of a slot
+Label = Union[str, int, np.integer[Any]]  # a name; 3 is the name "3"
+Labels = Union[Label, Sequence[Label], NDArray[Any]]
+SlotNumbers = Union[int, Sequence[int], NDArray[np.integer[Any]]]
 MOST_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
 class Slots:
-    """The label of each slot, None where it is free. A change makes a new value."""
+    """The label of each slot, None where it is free. A change makes a new value.
+
+    Methods that take a label or, as a keyword, the number of a slot raise InputError unless they
+    get exactly one of the two.
+    """
 
     labels: tuple[str | None, ...]
 
@@ -27,76 +34,90 @@ class Slots:
         if len(set(taken)) != len(taken):
             raise InputError(f"Expected distinct labels, got {', '.join(map(str, taken))}")
 
-    def find(self, label: Label) -> int:
-        """The slot of a label that is there already."""
-        if _is_number(label):
-            if not 0 <= int(label) < len(self.labels):
-                raise InputError(f"Expected a slot of 0..{len(self.labels) - 1}, got {label}")
-            return int(label)
-        if check_label(label) not in self.labels:
-            known = ", ".join(name for name in self.labels if name is not None) or "none yet"
-            raise InputError(f"Expected a known label ({known}), got {label!r}")
-        return self.labels.index(check_label(label))
+    def find(self, label: Label | None = None, *, slot: int | None = None) -> int:
+        """Return the slot of a known label, or `slot` itself, which may be free."""
+        _check_one_given(label, slot)
+        if slot is not None:
+            return self._check_slot(slot)
+        name = label_name(label)
+        if name not in self.labels:
+            known = ", ".join(other for other in self.labels if other is not None) or "none yet"
+            raise InputError(f"Expected a known label ({known}), got {name!r}")
+        return self.labels.index(name)
 
-    def place(self, label: Label) -> tuple[int, Slots]:
-        """The slot of a label, which takes the first free one if it is new."""
-        if _is_number(label):
-            slot = self.find(label)
-            return slot, self if self.labels[slot] else self.rename(slot, f"class {slot}")
-        name = check_label(label)
+    def place(self, label: Label | None = None, *, slot: int | None = None) -> tuple[int, Slots]:
+        """Return the slot to teach. A new label takes the first free one; a free slot is named."""
+        _check_one_given(label, slot)
+        if slot is not None:
+            number = self._check_slot(slot)
+            return number, self if self.labels[number] else self._named(number, f"class {number}")
+        name = label_name(label)
         if name in self.labels:
-            return self.find(name), self
+            return self.labels.index(name), self
         if None not in self.labels:
             raise NoFreeSlot(
-                f"No free slot for {label!r}: all {len(self.labels)} are taken; forget a label, "
+                f"No free slot for {name!r}: all {len(self.labels)} are taken; forget a label, "
                 "or convert a bundle with more --classes"
             )
-        slot = self.labels.index(None)
-        return slot, self.rename(slot, name)
+        number = self.labels.index(None)
+        return number, self._named(number, name)
 
     def place_all(
-        self, labels: Label | Sequence[Label], count: int
+        self, labels: Labels | None = None, *, slot: SlotNumbers | None = None
     ) -> tuple[NDArray[np.int32], Slots]:
-        """Slots for `count` patterns, from one label for all or one each."""
-        if isinstance(labels, str) or _is_number(labels):
-            slot, slots = self.place(cast(Label, labels))
-            return np.full(count, slot, np.int32), slots
-        if (
-            isinstance(labels, (bytes, int))
-            or not isinstance(labels, (Sequence, np.ndarray))
-            or (isinstance(labels, np.ndarray) and labels.ndim != 1)
-        ):
-            raise InputError(f"Expected a label, or a list with one per frame, got {labels!r}")
-        if len(labels) != count:
-            raise InputError(f"Expected one label per frame, got {len(labels)} for {count} frames")
-        slots, placed = self, np.empty(count, np.int32)
-        for i, label in enumerate(labels):
-            placed[i], slots = slots.place(label)
-        return placed, slots
+        """Return the slots to teach: () int32 from one label or slot for all, (n,) from a list."""
+        _check_one_given(labels, slot)
+        given: Any = labels if slot is None else slot
+        is_one = not _is_list(given)
+        slots, placed = self, []
+        for each in [given] if is_one else given:
+            number, slots = slots.place(each) if slot is None else slots.place(slot=each)
+            placed.append(number)
+        return np.array(placed[0] if is_one else placed, np.int32), slots
 
-    def rename(self, label: Label, new: str) -> Slots:
-        new = check_label(new)
-        slot = self.find(label)
-        if new in self.labels and self.labels.index(new) != slot:
-            raise InputError(f"Expected a label that is not taken, got {new!r}")
-        return self._with(slot, new)
+    def rename(
+        self, label: Label | None = None, new: Label | None = None, *, slot: int | None = None
+    ) -> Slots:
+        return self._named(self.find(label, slot=slot), label_name(new))
 
     def free(self, slot: int) -> Slots:
+        if self.labels[slot] is None:
+            raise InputError(f"Expected a slot that has a label, got {slot}, which is free")
         return self._with(slot, None)
+
+    def _named(self, slot: int, name: str) -> Slots:
+        if name in self.labels and self.labels.index(name) != slot:
+            raise InputError(f"Expected a label that is not taken, got {name!r}")
+        return self._with(slot, name)
 
     def _with(self, slot: int, label: str | None) -> Slots:
         labels = list(self.labels)
         labels[slot] = label
         return replace(self, labels=tuple(labels))
 
+    def _check_slot(self, slot: object) -> int:
+        return whole_number("slot", slot, most=len(self.labels) - 1)
+
+
+def for_each(placed: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+    """Return the slots (count,) of a session's patterns, from what `Slots.place_all` gave."""
+    if placed.ndim and len(placed) != count:
+        raise InputError(f"Expected one label per frame, got {len(placed)} for {count} frames")
+    return np.full(count, placed, np.int32)
+
+
+def label_name(label: object) -> str:
+    """Return the name that a label stands for, or raise InputError; a number is its digits."""
+    return check_label(str(label) if _is_number(label) else label)
+
 
 def check_label(label: object) -> str:
-    """Return a label in Unicode's form NFC, or raise InputError.
+    """Return a name in Unicode's form NFC, or raise InputError.
 
     An accent may be part of a letter or a character of its own; both look alike and are one label.
     """
     if not isinstance(label, str) or not label.strip() or not label.isprintable():
-        raise InputError(f"Expected a label of one line of text, got {label!r}")
+        raise InputError(f"Expected a label of one line of text, got {shown(label)}")
     composed = unicodedata.normalize("NFC", label)
     if len(composed) > MOST_CHARACTERS:
         raise InputError(
@@ -106,5 +127,17 @@ def check_label(label: object) -> str:
     return composed
 
 
-def _is_number(label: object) -> bool:
-    return isinstance(label, (int, np.integer)) and not isinstance(label, bool)
+def _check_one_given(label: object, slot: object) -> None:
+    if (label is None) == (slot is None):
+        got = "neither" if label is None else "both"
+        raise InputError(f"Expected a label or the number of a slot as slot=, got {got}")
+
+
+def _is_list(given: object) -> bool:
+    if isinstance(given, np.ndarray):
+        return given.ndim == 1
+    return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

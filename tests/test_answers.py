@@ -12,8 +12,9 @@ import pytest
 
 import lrtflite.knowledge as knowledge_module
 from fake_bundle import SHAPE, FakeModel, make_bundle
-from learning import TRAINING, latents_of
+from learning import TRAINING, frames_of, latents_of
 from lrtflite import Learner
+from lrtflite.errors import InputError
 
 Open = Callable[..., Learner]
 
@@ -135,13 +136,36 @@ def test_many_latents_are_answered_by_one_state(
     assert learner.probabilities(latents_of(1, 12))[:, 1].min() > 0.5
 
 
+def test_a_learner_that_knows_nothing_says_so(open_learner: Open, tmp_path: Path) -> None:
+    learner = open_learner(tmp_path)
+    latents, frames = latents_of(0, 2), frames_of(0, 2)
+
+    def refused() -> None:
+        asks: list[Callable[[], object]] = [
+            lambda: learner.predict_latents(latents),
+            lambda: learner.predict(frames),
+        ]
+        for ask in asks:
+            with pytest.raises(InputError, match=r"nothing yet; teach it a label with learn\(\)"):
+                ask()
+        assert learner.probabilities(latents).tolist() == [[0] * 50] * 2
+
+    refused()
+    learner.rename(new="a name alone", slot=0)
+    refused()
+    learner.learn_latents(latents_of(0), "cup", training=TRAINING)
+    assert learner.predict(frames)[1][0].label == "cup"
+    learner.forget("cup")
+    refused()
+
+
 def test_what_is_learned_is_of_one_state(open_learner: Open) -> None:
     learner = open_learner()
     learner.learn_latents(latents_of(0), "cup", training=TRAINING)
 
     def give_the_name_away() -> None:
         learner.forget("cup")
-        learner.rename(0, "never taught")
+        learner.rename(new="never taught", slot=0)
 
     Intruder(learner._known.serving, "save", give_the_name_away, late=True)
     assert learner.learned in (("cup",), ())

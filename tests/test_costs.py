@@ -14,6 +14,7 @@ from lrtflite.costs import Costs
 from lrtflite.errors import InputError
 from lrtflite.manifest import Manifest
 from lrtflite.measuring import measure_costs
+from lrtflite.session import Session
 
 COSTS = Costs("a board", "litert 9", 2, 4.0, 0.5, 52, 0.25, 98.5, 6.15)
 
@@ -31,9 +32,23 @@ def test_a_session_is_foretold(demo: Path, runtime: str) -> None:
 def test_a_bundle_without_a_free_slot_is_measured_too(demo: Path, tmp_path: Path) -> None:
     with Learner.open(demo) as learner:
         for slot in range(50):
-            learner.rename(slot, f"thing {slot}")
+            learner.rename(new=f"thing {slot}", slot=slot)
         full = learner.ship(tmp_path / "full")
     assert measure_costs(full.path).steps == 52
+
+
+def test_a_session_pays_for_each_of_its_steps(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drawing a mini-batch costs as often as training on it."""
+
+    class Slow(Session):
+        def since(self, started: float) -> float:
+            return 1000.0  # milliseconds for whatever is timed
+
+    monkeypatch.setattr("lrtflite.learner.Session", Slow)
+    found = measure_costs(demo)
+    assert found.step_ms == 2000.0
+    # The measured session of two patterns is six steps, one new pattern in each, three epochs.
+    assert found.session_s == pytest.approx(1.0 - 6 * 2.0 + 52 * 2.0)
 
 
 def test_the_manifest_keeps_it(demo: Path) -> None:

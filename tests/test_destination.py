@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from lrtflite.bundle import FILES, MANIFEST
-from lrtflite.destination import making_bundle
+from lrtflite.destination import check_out, making_bundle
+from lrtflite.errors import BundleError
 from lrtflite.scratch import LOCK
 
 
@@ -48,3 +49,32 @@ def test_the_next_conversion_removes_what_a_killed_one_left(tmp_path: Path) -> N
         assert not killed.exists()
         fill(made, "new")
     assert {path.name for path in tmp_path.iterdir()} == {"out", foreign.name}
+
+
+def test_an_empty_folder_is_filled_from_within(tmp_path: Path) -> None:
+    """It may be a mount point, which nothing outside can be renamed into."""
+    out = tmp_path / "out"
+    out.mkdir()
+    with making_bundle(out) as made:
+        assert out in made.parents
+        fill(made, "new")
+    assert {path.name for path in out.iterdir()} == {*FILES, MANIFEST}
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_a_link_that_leads_nowhere_is_refused_before_the_work(tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to(tmp_path / "gone")
+    with pytest.raises(BundleError, match="choose another --out"):
+        check_out(tmp_path / "out", replace=True)
+
+
+def test_a_folder_that_cannot_be_listed_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    (tmp_path / "out").mkdir()
+    monkeypatch.setattr(Path, "iterdir", refused)
+    with pytest.raises(BundleError, match="Permission denied"):
+        check_out(tmp_path / "out", replace=True)

@@ -186,6 +186,23 @@ def test_rename_and_forget(open_learner: Callable[..., Learner], tmp_path: Path)
     assert learner.predict_latents(latents_of(5, 1))[0][0].label == "hat"
 
 
+def test_a_number_is_a_name_unless_it_is_a_slot(open_learner: Callable[..., Learner]) -> None:
+    learner = open_learner()
+    learner.learn_latents(latents_of(0), 7, training=TRAINING)
+    learner.learn_latents(latents_of(1), slot=7, training=TRAINING)
+    report = learner.learn_latents(latents_of(2, 2), slot=np.array([7, 3]), training=TRAINING)
+    assert report.labels == ("class 3", "class 7")
+    assert list(learner.learned) == ["7", "class 3", "class 7"]
+    assert [learner.labels.index(name) for name in learner.learned] == [0, 3, 7]
+    learner.rename(7, 8)
+    learner.rename(new="cup", slot=7)
+    learner.forget(slot=3)
+    assert list(learner.learned) == ["8", "cup"]
+    learner.forget(np.int64(8))
+    assert list(learner.learned) == ["cup"]
+    assert set(learner.memory.labels.tolist()) == {7}
+
+
 def test_few_pictures_of_each_class_are_all_remembered(
     open_learner: Callable[..., Learner],
 ) -> None:
@@ -206,7 +223,7 @@ def test_the_class_taught_last_does_not_win_in_a_new_light(
         learner = open_learner()
         training = replace(learner.bundle.manifest.training, head_start=head_start)
         for kind in range(12):
-            learner.learn_latents(alike_latents(kind, day=kind), kind, training=training)
+            learner.learn_latents(alike_latents(kind, day=kind), slot=kind, training=training)
         others = [alike_latents(kind, day) for kind in range(11) for day in range(100, 105)]
         found = learner.probabilities(np.concatenate(others)).argmax(axis=1)
         right = found == np.arange(11).repeat(len(found) // 11)

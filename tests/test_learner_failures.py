@@ -108,8 +108,13 @@ def test_bad_input_leaves_the_learner_as_it_was(open_learner: Callable[..., Lear
         ("from 0 to 6.*got -3 in latent 2", lambda: learner.probabilities(negative)),
         ("at least 1", lambda: learner.learn_latents(good[:0], "a")),
         ("empty session", lambda: learner.learn(iter(()), "a")),
-        (r"0\.\.49, got 50", lambda: learner.learn_latents(good, 50)),
+        ("slot .* from 0 to 49, got 50", lambda: learner.learn_latents(good, slot=50)),
         ("2 for 45 frames", lambda: learner.learn_latents(good, ["a", "b"])),
+        ("slot .* got True", lambda: learner.forget(slot=True)),
+        ("slot .* got 'a'", lambda: learner.rename(new="b", slot="a")),  # type: ignore[arg-type]
+        ("got 9, which is free", lambda: learner.forget(slot=9)),
+        ("slot=, got both", lambda: learner.learn_latents(good, "a", slot=0)),
+        ("slot=, got neither", lambda: learner.forget()),
         ("128", lambda: learner.learn(frames[:, :64], "a")),
         ("uint8", lambda: learner.learn(frames.astype(np.float32), "a")),
         ("uint8", lambda: learner.predict(np.full((128, 128, 3), np.nan))),
@@ -125,9 +130,12 @@ def test_bad_input_leaves_the_learner_as_it_was(open_learner: Callable[..., Lear
         ("at most 200 characters", lambda: learner.learn_latents(good, "x" * 201)),
         ("an iterator", lambda: learner.learn(None, "a")),  # type: ignore[arg-type]
         ("one frame", lambda: learner.learn([frames, frames], "a")),
+        ("an iterator", lambda: learner.learn(np.array(5), "a")),
+        ("rows that differ", lambda: learner.learn([[[1], [1, 2]]], "a")),  # type: ignore[list-item]
         ("rows that differ", lambda: learner.predict_latents([[1, 2], [3]])),  # type: ignore[arg-type]
-        ("Expected a label", lambda: learner.learn_latents(good, np.array("a"))),  # type: ignore[arg-type]
-        ("Expected a label", lambda: learner.learn_latents(good, None)),  # type: ignore[arg-type]
+        ("Expected a label", lambda: learner.learn_latents(good, np.array("a"))),
+        ("Expected a label", lambda: learner.learn_latents(good, None)),
+        ("label of one line", lambda: learner.learn_latents(good, [["a"], ["b"]])),  # type: ignore[list-item]
         ("known label", lambda: learner.forget("nobody")),
         ("known label", lambda: learner.rename("nobody", "b")),
     ]
@@ -136,6 +144,15 @@ def test_bad_input_leaves_the_learner_as_it_was(open_learner: Callable[..., Lear
             call()
         assert "\n" not in str(caught.value)
         assert fingerprint(learner) == before
+
+
+def test_a_bad_label_is_refused_before_the_camera_records(
+    open_learner: Callable[..., Learner],
+) -> None:
+    camera = (pytest.fail("a frame was recorded") for _ in range(1))
+    for wrong in ("x" * 201, True, ["a", 1.5]):
+        with pytest.raises(InputError, match="Expected a label of"):
+            open_learner().learn(camera, wrong)  # type: ignore[arg-type]
 
 
 def test_no_free_slot(open_learner: Callable[..., Learner]) -> None:

@@ -15,7 +15,7 @@ from lrtflite.bundle import INITIAL, MANIFEST, Bundle, digest
 from lrtflite.checkpoint import State, read_state, write_state
 from lrtflite.errors import BundleError, StateError
 from lrtflite.manifest import Manifest
-from lrtflite.shipping import ship
+from lrtflite.shipping import ship, shipped_labels
 from lrtflite.verify import verify_bundle
 
 Open = Callable[..., Learner]
@@ -188,6 +188,26 @@ def test_nothing_is_written_while_a_session_runs(open_learner: Open, tmp_path: P
     learner.learn_latents(latents_of(0), "cup", training=TRAINING, on_progress=busy)
     assert heard
     assert not (tmp_path / "out").exists()
+
+
+def test_a_snapshot_does_not_change(open_learner: Open) -> None:
+    learner = open_learner(replay_size=6)
+    learner.learn_latents(latents_of(0), "a", training=TRAINING)
+    state = learner.snapshot()
+    before = {name: values.copy() for name, values in state.arrays.items()}
+    learner.learn_latents(latents_of(1), "b", training=TRAINING)
+    for name, values in before.items():
+        np.testing.assert_array_equal(state.arrays[name], values)
+
+
+def test_a_name_alone_is_not_knowledge(open_learner: Open, tmp_path: Path) -> None:
+    desk = open_learner()
+    desk.rename(new="never taught", slot=0)
+    desk.learn_latents(latents_of(1), "cup", training=TRAINING)
+    bundle = desk.ship(tmp_path / "shipped")
+    assert shipped_labels(bundle) == ("cup",)
+    [check] = [c for c in verify_bundle(bundle.path) if c.name == "initial state"]
+    assert check.seen.startswith("1 classes")
 
 
 def test_a_disk_that_is_full_leaves_no_bundle(

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import click
 
+from lrtflite_cli.cautions import caution
 from lrtflite_cli.interrupts import raising
+from lrtflite_cli.learner_options import memory_options
 from lrtflite_cli.training_options import training_options
 
 
@@ -43,6 +45,7 @@ from lrtflite_cli.training_options import training_options
     help="New patterns in it, at most.",
     show_default="20 at pool6, 21 below it",
 )
+@memory_options(replay_size="1500", policy="algorithm1")
 @training_options(
     epochs="4; 2 below conv6/sep",
     lr="0.003 x 1024 / features",
@@ -78,6 +81,8 @@ def command(
     labels: str | None,
     batch_size: int | None,
     new_per_batch: int | None,
+    replay_size: int | None,
+    policy: str | None,
     epochs: int | None,
     lr: float | None,
     trunk_lr: float | None,
@@ -105,6 +110,8 @@ def command(
         classes=classes,
         batch_size=batch_size,
         new_per_batch=new_per_batch,
+        replay_size=replay_size,
+        policy=policy,
         epochs=epochs,
         lr=lr,
         trunk_lr=trunk_lr,
@@ -114,6 +121,7 @@ def command(
     )
     check_source(model, weights, alpha, input_size)
     check_out(out, replace=replace)
+    caution(replay_size=replay_size, batch_size=batch_size)
 
     # What was typed is checked by now: TensorFlow takes seconds to load.
     from lrtflite.scratch import scratch_tempdir

@@ -63,14 +63,13 @@ def command(bundle: str, as_json: bool) -> None:
 
 def _knows(bundle: Bundle) -> str:
     from lrtflite.memory import MEMORY_LABELS
-    from lrtflite.shipping import read_initial
+    from lrtflite.shipping import read_initial, taught_labels
 
     state = read_initial(bundle)
     if state is None:
         return "nothing yet: a new learner starts without a memory"
-    named = sum(label is not None for label in state.meta["labels"])
     return (
-        f"{named} classes from {state.meta['sessions']} session(s), with "
+        f"{len(taught_labels(state))} classes from {state.meta['sessions']} session(s), with "
         f"{len(state.arrays[MEMORY_LABELS])} latents to replay"
     )
 

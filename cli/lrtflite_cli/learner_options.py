@@ -1,4 +1,4 @@
-"""The options of every command that opens a learner."""
+"""The options of every command that opens a learner or says what its memory is."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lrtflite.memory import POLICIES
 from lrtflite.runtime import MOST_THREADS, RUNTIMES, TRUNK_THREADS
 
 
-def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
-    """`--replay-size`, `--policy`, `--threads`, `--runtime`, `--seed`; words for two defaults."""
-    options = (
+def memory_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
+    """`--replay-size` and `--policy`; the words say what each is when it is not given."""
+    return _all(
         click.option(
             "--replay-size",
             type=click.IntRange(min=0),
@@ -25,6 +25,13 @@ def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
             help="Which latents are kept.",
             show_default=policy,
         ),
+    )
+
+
+def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
+    """`--replay-size`, `--policy`, `--threads`, `--runtime`, `--seed`; words for two defaults."""
+    return _all(
+        memory_options(replay_size=replay_size, policy=policy),
         click.option(
             "--threads",
             type=click.IntRange(1, MOST_THREADS),
@@ -41,6 +48,8 @@ def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
         click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
     )
 
+
+def _all(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
     def decorate(command: Any) -> Any:
         for option in reversed(options):  # click lists the last one applied first
             command = option(command)

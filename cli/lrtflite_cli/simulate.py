@@ -9,6 +9,7 @@ import click
 
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli import interrupts
+from lrtflite_cli.cautions import caution
 from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.interrupts import Interrupted, raising
 from lrtflite_cli.learner_options import learner_options
@@ -101,6 +102,7 @@ def command(
         batch_frames=batch_frames,
         skip_unreadable=skip_unreadable,
     )
+    caution(replay_size=replay_size)
     with raising():
         _run(bundle, options, delivery)
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrtflite_cli.cautions import caution
 from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.interrupts import raising
 from lrtflite_cli.learner_options import learner_options
@@ -89,6 +90,7 @@ def command(
     # The runtimes announce their delegate on stderr.
     with quiet_stderr():
         learner = Learner.open(opened, seed=seed, **options)
+    caution(replay_size=options["replay_size"])
     with raising(), phases(WORDS) as step:
         taught = teach(
             learner,
@@ -107,7 +109,9 @@ def _as_text(taught: Taught) -> str:
     lines = [
         f"{path}: taught {len(report.labels)} classes from {report.frames} frames in "
         f"{report.ready_to_committed_ms / 1e3:.2g} s; ships {taught.latents} latents",
-        f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames",
+        f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames"
+        if taught.held_out
+        else "no held-out frames, so nothing is known of its accuracy",
     ]
     weak = {name: share for name, share in taught.by_class.items() if share < WEAK}
     if weak:
@@ -124,7 +128,8 @@ def _as_json(taught: Taught, skipped: tuple[str, ...]) -> str:
         "steps": taught.report.steps,
         "loss": taught.report.loss,
         "session_ms": taught.report.ready_to_committed_ms,
-        "held_out_accuracy": taught.accuracy,
+        # JSON has no NaN, which a data set without test frames gives.
+        "held_out_accuracy": taught.accuracy if taught.held_out else None,
         "held_out_frames": taught.held_out,
         "by_class": taught.by_class,
         "replay_patterns": taught.latents,

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, MANIFEST, digest
 from lrtflite.destination import check_out, making_bundle
-from lrtflite.errors import ModelError
+from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.manifest import File, Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
@@ -61,6 +61,7 @@ def export_bundle(
     out = Path(out)
     check_out(out, replace=replace)
     batch_size, new_per_batch = options.minibatch
+    replay_size, policy = options.memory
     stage(f"splitting the network at {options.replay_layer}")
     features = _features(model, options)
     latent_shape = tuple(int(n) for n in features.below.output_shape[1:])
@@ -86,8 +87,8 @@ def export_bundle(
             batch_size=batch_size,
             new_per_batch=new_per_batch,
             training=options.training(int(head.cw.shape[1])),
-            replay_size=options.replay_size,
-            policy=options.policy,
+            replay_size=replay_size,
+            policy=policy,
             adapt_moments=options.adapt_moments,
             train_depthwise=options.train_depthwise,
             backbone=backbone,
@@ -106,9 +107,14 @@ def export_bundle(
             (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
         if installed_runtimes():
             stage("measuring what it costs here")
-            costs = on_device.measure(made, installed_runtimes()[0])
-            manifest = dataclasses.replace(manifest, measured=costs)
-            (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+            try:
+                costs = on_device.measure(made, installed_runtimes()[0])
+            except ConversionError as error:
+                # A full memory may not fit into RAM here; the bundle is good all the same.
+                stage(f"not measured: {error}")
+            else:
+                manifest = dataclasses.replace(manifest, measured=costs)
+                (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
     return out
 
 

@@ -11,7 +11,13 @@ from lrtflite.layer_names import MOST_CLASSES, check_network, check_replay_layer
 from lrtflite.manifest import Training, trains_trunk
 from lrtflite.memory import check_memory
 from lrtflite.slots import check_label
-from lrtflite_converters.usual import FEATURES, usual_minibatch, usual_training
+from lrtflite_converters.usual import (
+    FEATURES,
+    USUAL_POLICY,
+    USUAL_REPLAY_SIZE,
+    usual_minibatch,
+    usual_training,
+)
 
 # Weights that have a name; all others are files.
 NAMED_WEIGHTS = ("demo", "imagenet", "none")
@@ -25,10 +31,10 @@ SMALLEST_RENORM_BATCH = 2
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a bundle learns. None stands for what is usual at the replay layer.
+    """How a bundle learns. None stands for the default at the replay layer.
 
-    The memory is that of the paper's experiments; `seed_memory` latents of it, as many as the
-    paper's app has, ship with what a model learned on the host.
+    `seed_memory` latents, as many as the paper's app has, ship with what a model learned on the
+    host.
     """
 
     replay_layer: str = "pool6"
@@ -36,8 +42,8 @@ class ExportOptions:
     classes: int | None = None
     batch_size: int | None = None
     new_per_batch: int | None = None
-    replay_size: int = 1500
-    policy: str = "algorithm1"
+    replay_size: int | None = None
+    policy: str | None = None
     train_depthwise: bool = True
     adapt_moments: bool = False
     lr: float | None = None
@@ -79,7 +85,7 @@ class ExportOptions:
                 "leave it out, or replay a lower layer"
             )
         self.training(FEATURES)  # refuses rates that cannot be
-        check_memory(self.replay_size, self.policy)
+        check_memory(*self.memory)
         whole_number("seed_memory", self.seed_memory)
         if self.classes is not None and not 1 <= self.classes <= MOST_CLASSES:
             raise ModelError(f"Expected 1 to {MOST_CLASSES:,} classes, got {self.classes:,}")
@@ -98,6 +104,14 @@ class ExportOptions:
         if self.new_per_batch is not None:
             return size, self.new_per_batch
         return size, max(1, round(size * usual_new / usual_size))
+
+    @property
+    def memory(self) -> tuple[int, str]:
+        """The number of latents that a new learner keeps, and the policy that chooses them."""
+        return (
+            USUAL_REPLAY_SIZE if self.replay_size is None else self.replay_size,
+            USUAL_POLICY if self.policy is None else self.policy,
+        )
 
     def training(self, features: int) -> Training:
         """How a head above so many features trains."""

@@ -27,6 +27,8 @@ LOWEST_QUICK = "conv3_1/dw"
 NATIVE = replace(TRUNK, trunk_lr=0.0003, moment_rate=0.0001)
 # What the rate of the last layer is for. Half as many features turn a score half as far.
 FEATURES = 1024
+# The memory of the paper's experiments.
+USUAL_REPLAY_SIZE, USUAL_POLICY = 1500, "algorithm1"
 
 
 def usual_minibatch(replay_layer: str) -> tuple[int, int]:

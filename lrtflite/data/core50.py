@@ -27,7 +27,7 @@ from lrtflite.data.core50_lists import (
 from lrtflite.data.media import read_frames
 from lrtflite.data.source import Clip, Frame, OnFile, Part
 from lrtflite.data.spec import check_settings, whole_setting
-from lrtflite.data.unreadable import look_at, refuse_unreadable
+from lrtflite.data.unreadable import entries_of, look_at, refuse_unreadable
 from lrtflite.errors import DataError
 
 TEST_SESSIONS = (3, 7, 10)
@@ -229,7 +229,7 @@ def _scan(images: Path) -> tuple[Numbers, Numbers]:
     train: dict[Recording, list[int]] = {}
     test: dict[Recording, list[int]] = {}
     for folder in sorted(images.glob("s*/o*")):
-        for file in sorted(folder.iterdir()):
+        for file in sorted(entries_of(folder)):
             if match := _IMAGE.fullmatch(file.name):
                 session, thing, number = map(int, match.groups())
                 if 1 <= thing <= len(CLASSES):

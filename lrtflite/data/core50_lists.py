@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from lrtflite.data.unreadable import entries_of
 from lrtflite.errors import DataError
 
 CATEGORIES = (
@@ -111,7 +112,7 @@ def list_folder(places: Sequence[Path], protocol: str, run: int) -> Path:
 
 
 def batch_lists(folder: Path) -> list[Path]:
-    numbered = {int(m[1]): f for f in folder.iterdir() if (m := _BATCH.fullmatch(f.name))}
+    numbered = {int(m[1]): f for f in entries_of(folder) if (m := _BATCH.fullmatch(f.name))}
     missing = set(range(max(numbered, default=0) + 1)) - set(numbered)
     if missing:
         raise DataError(

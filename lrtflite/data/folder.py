@@ -19,7 +19,7 @@ from lrtflite.data.media import ANIMATIONS, MEDIA, STILLS, VIDEOS, frame_rate, r
 from lrtflite.data.only_video import divide, held_out, only_video_note
 from lrtflite.data.source import Clip, Frame, OnFile
 from lrtflite.data.spec import check_settings
-from lrtflite.data.unreadable import look_at, refuse_unreadable
+from lrtflite.data.unreadable import entries_of, look_at, refuse_unreadable
 from lrtflite.errors import DataError, InputError
 from lrtflite.slots import MOST_CHARACTERS, check_label
 
@@ -170,7 +170,7 @@ def _class_folders(path: Path) -> dict[str, Path]:
     """Return the folder of each class, in the order of their names."""
     if not path.is_dir():
         raise DataError(f"Expected a folder with one folder of pictures per class, got {path}")
-    entries = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
+    entries = [entry for entry in entries_of(path) if not entry.name.startswith(".")]
     folders: dict[str, Path] = {}
     for folder in sorted((entry for entry in entries if entry.is_dir()), key=_order):
         name = _class_name(folder)
@@ -206,7 +206,7 @@ def _order(path: Path) -> str:
 def _media_files(folder: Path) -> list[Path]:
     """The class's files by name. A file that is not understood is an error, never left out."""
     files = []
-    for entry in sorted(folder.iterdir(), key=_order):
+    for entry in sorted(entries_of(folder), key=_order):
         suffix = entry.suffix.lower()
         if entry.name.startswith(".") or (suffix in COMPANIONS and entry.is_file()):
             continue

@@ -5,11 +5,10 @@ Pillow reads images and animations, PyAV videos; each is imported when the first
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -17,9 +16,7 @@ from lrtflite.data.picture_ends import read_ends
 from lrtflite.data.source import Frame
 from lrtflite.errors import DataError, MissingExtra, UnreadableFile
 from lrtflite.frames import fit_frame
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from lrtflite.image_file import open_image, unreadable, upright_rgb
 
 STILLS = (".jpg", ".jpeg", ".png", ".bmp")
 ANIMATIONS = (".gif", ".webp")  # one frame or many
@@ -38,10 +35,10 @@ def count_frames(path: Path) -> int:
     try:
         ends = read_ends(path)
     except OSError as error:
-        raise _unreadable("image", path, error) from error
+        raise unreadable("image", path, error) from error
     if ends.is_whole_png:
         return 1
-    with _open_image(path) as image:
+    with open_image(path) as image:
         animated = path.suffix.lower() in ANIMATIONS
         frames = int(getattr(image, "n_frames", 1)) if animated else 1
         for index in range(0 if ends.has_end else frames):
@@ -65,7 +62,7 @@ def frame_rate(path: Path) -> float | None:
         with _open_video(path) as container:
             rate = container.streams.video[0].average_rate
             return float(rate) if rate else None
-    with _open_image(path) as image:
+    with open_image(path) as image:
         image.load()  # WebP knows the time of a frame only once it is decoded
         duration = image.info.get("duration")
         return 1000 / duration if duration else None
@@ -76,11 +73,11 @@ def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame
     if not len(indices):
         return
     if path.suffix.lower() not in VIDEOS:
-        with _open_image(path) as image:
+        with open_image(path) as image:
             for index in indices:
                 if index:
                     image.seek(index)
-                yield fit_frame(_rgb(image), size)
+                yield fit_frame(upright_rgb(image), size)
         return
     wanted = iter(indices)
     target = next(wanted)
@@ -103,29 +100,8 @@ def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame
 
 
 @contextmanager
-def _open_image(path: Path) -> Iterator[Image]:
-    """A Pillow image; whatever goes wrong while it is open is a DataError that names the file."""
-    try:
-        from PIL import Image
-    except ImportError:
-        raise MissingExtra("Pillow", "device") from None
-    try:
-        with Image.open(path) as image:
-            yield image
-    except (
-        OSError,  # missing, truncated, or no image at all
-        EOFError,  # an animation with fewer frames than its header says
-        SyntaxError,  # Pillow's word for a damaged PNG
-        ValueError,
-        struct.error,
-        Image.DecompressionBombError,
-    ) as error:
-        raise _unreadable("image", path, error) from error
-
-
-@contextmanager
 def _open_video(path: Path) -> Iterator[Any]:
-    """A PyAV container with a video stream; errors as with `_open_image`."""
+    """A PyAV container with a video stream; errors as with `open_image`."""
     try:
         import av
     except ImportError:
@@ -138,30 +114,4 @@ def _open_video(path: Path) -> Iterator[Any]:
                 )
             yield container
     except av.FFmpegError as error:
-        raise _unreadable("video", path, error) from error
-
-
-def _unreadable(kind: str, path: Path, error: Exception) -> UnreadableFile:
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    reason = text.splitlines()[0]
-    if type(error).__name__ == "UnidentifiedImageError":  # its text names the path once more
-        reason = "not an image"
-    return UnreadableFile(
-        f"Expected a readable {kind}, got {path} ({reason}); replace or remove it", reason
-    )
-
-
-def _rgb(image: Image) -> Frame:
-    """The image's current frame, upright, any mode -> (H, W, 3) uint8; transparency is white."""
-    from PIL import Image, ImageOps
-
-    upright = ImageOps.exif_transpose(image)
-    if upright.mode.startswith("I"):
-        # 16-bit grey: Pillow's own conversion would clip it to white.
-        grey = (np.asarray(upright).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)
-        return np.repeat(grey[:, :, np.newaxis], 3, axis=2)
-    if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
-        rgba = upright.convert("RGBA")
-        white = Image.new("RGBA", rgba.size, "white")
-        upright = Image.alpha_composite(white, rgba)
-    return np.asarray(upright.convert("RGB"))
+        raise unreadable("video", path, error) from error

@@ -67,3 +67,13 @@ def skipped_note(source: FrameSource) -> str | None:
     skipped = skipped_files(source)
     were = "file was" if len(skipped) == 1 else "files were"
     return f"{len(skipped)} unreadable {were} left out: {first_few(skipped)}." if skipped else None
+
+
+def entries_of(folder: Path) -> list[Path]:
+    """Return what a folder holds, in no order, or raise DataError if it cannot be looked into."""
+    try:
+        return list(folder.iterdir())
+    except OSError as error:
+        raise DataError(
+            f"Cannot look into {folder}: {error.strerror or error}; check its permissions"
+        ) from error

@@ -37,20 +37,49 @@ def test_what_is_not_given_is_left_to_the_replay_layer(converted: list[dict[str,
     done = CliRunner().invoke(command, [])
     assert done.exit_code == 0, done.output
     [options] = converted
-    for name in ("batch_size", "new_per_batch", "epochs", "lr", "trunk_lr"):
+    for name in (
+        "batch_size",
+        "new_per_batch",
+        "epochs",
+        "lr",
+        "trunk_lr",
+        "replay_size",
+        "policy",
+    ):
         assert options[name] is None
     assert (options["train_depthwise"], options["adapt_moments"]) == (True, False)
 
 
 def test_what_is_given_arrives(converted: list[dict[str, Any]]) -> None:
     words = "--batch-size 64 --new-per-batch 8 --epochs 3 --lr 0.5 --trunk-lr 0 "
-    words += "--replay-layer conv5_4/dw --freeze-depthwise --adapt-moments"
+    words += "--replay-layer conv5_4/dw --freeze-depthwise --adapt-moments "
+    words += "--replay-size 9 --policy balanced"
     done = CliRunner().invoke(command, words.split())
     assert done.exit_code == 0, done.output
     [options] = converted
     assert (options["batch_size"], options["new_per_batch"]) == (64, 8)
     assert (options["epochs"], options["lr"], options["trunk_lr"]) == (3, 0.5, 0)
+    assert (options["replay_size"], options["policy"]) == (9, "balanced")
     assert (options["train_depthwise"], options["adapt_moments"]) == (False, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "cost"),
+    [
+        ("--replay-size 0", "--replay-size 0 keeps no latents to replay, so .* forgets old"),
+        ("--batch-size 1", "--batch-size 1 leaves no place for a replayed latent .* forgets old"),
+        ("--replay-size 1 --batch-size 2", None),
+    ],
+)
+def test_what_lets_a_learner_forget_is_said(
+    converted: list[dict[str, Any]], words: str, cost: str | None
+) -> None:
+    done = CliRunner().invoke(command, words.split())
+    assert done.exit_code == 0, done.output
+    assert len(converted) == 1
+    warnings = [line for line in done.stderr.splitlines() if line.startswith("Warning: ")]
+    assert len(warnings) == (cost is not None)
+    assert cost is None or re.search(cost, warnings[0])
 
 
 @pytest.mark.usefixtures("converted")
@@ -73,6 +102,8 @@ def test_help_names_the_defaults() -> None:
         "120 at pool6, 128 below it",
         "20 at pool6, 21 below it",
         "--train-depthwise / --freeze-depthwise",
+        "[default: (1500); x>=0]",
+        "[default: (algorithm1)]",
     ):
         assert said in text
 

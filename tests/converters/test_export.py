@@ -19,6 +19,7 @@ from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.renorm_schedule import RenormLimits, set_limits
 from lrtflite.layer_names import REPLAY_LAYERS
+from lrtflite.shipping import shipped_labels
 from lrtflite_converters.convert import convert
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.features import Features
@@ -42,7 +43,7 @@ def model() -> keras.Model:
 @pytest.fixture(scope="module")
 def bundle(model: keras.Model, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     out = tmp_path_factory.mktemp("export") / "deep" / "bundle"
-    options = ExportOptions(batch_size=10, new_per_batch=3)
+    options = ExportOptions(batch_size=10, new_per_batch=3, replay_size=70, policy="balanced")
     return Bundle.open(export_bundle(model, out, options=options, backbone="a test"))
 
 
@@ -85,6 +86,7 @@ def test_the_manifest(bundle: Bundle) -> None:
     assert (manifest.replay_layer, manifest.input_size) == ("pool6", 32)
     assert (manifest.latent_shape, manifest.slots) == ((128,), 8)
     assert (manifest.batch_size, manifest.new_per_batch) == (10, 3)
+    assert (manifest.replay_size, manifest.policy) == (70, "balanced")
     assert set(manifest.files) == {"features.tflite", "head.tflite", "golden.npz"}
     assert "CONV_2D v1" in manifest.ops["features.tflite"]
     # Batch Renorm of a frozen network is folded into its convolutions.
@@ -226,7 +228,8 @@ def test_what_was_learned_on_the_host_ships_with_a_memory(
     options = ExportOptions(batch_size=10, new_per_batch=3)
     out = export_bundle(model, tmp_path / "b", options=options, backbone="x", batch=batch)
     bundle = Bundle.open(out)
-    assert bundle.known == ("cup", "ball", "hat")
+    # "hat" has a name and no patterns.
+    assert shipped_labels(bundle) == ("cup", "ball")
     np.save(tmp_path / "frames.npy", images)
     command = [sys.executable, "-c", SHIPPED, out, runtime, tmp_path / "frames.npy"]
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
@@ -237,7 +240,6 @@ def test_what_was_learned_on_the_host_ships_with_a_memory(
         np.sort(np.array(memory)[order], axis=0), np.sort(latents, axis=0), rtol=1e-3, atol=1e-4
     )
     assert sorted(slots) == [0, 0, 0, 1, 1, 1]
-    # "hat" has a name and no patterns.
     assert (sessions, learned) == (1, ["cup", "ball"])
 
 

@@ -24,6 +24,7 @@ def test_help_names_the_rates_of_a_bundle() -> None:
 def test_every_layer_has_its_own(layer: str) -> None:
     options = ExportOptions(replay_layer=layer)
     assert options.minibatch == ((120, 20) if layer == "pool6" else (128, 21))
+    assert options.memory == (1500, "algorithm1")
     found = options.training(1024)
     assert (found.lr, found.momentum, found.weight_decay) == (0.003, 0.9, 0.0005)
     assert (found.least_steps, found.head_start) == (24, 1.0)
@@ -32,6 +33,10 @@ def test_every_layer_has_its_own(layer: str) -> None:
         assert (found.trunk_lr, found.moment_rate) == (0.015, 0.03)
     else:
         assert (found.trunk_lr, found.moment_rate) == (0.0003, 0.0001)
+
+
+def test_a_memory_of_its_own() -> None:
+    assert ExportOptions(replay_size=0, policy="balanced").memory == (0, "balanced")
 
 
 def test_native_rehearsal_has_the_rates_of_the_paper() -> None:

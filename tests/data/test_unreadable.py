@@ -238,3 +238,17 @@ class TestCore50:
             path.write_bytes(b"")
         with pytest.raises(DataError, match=r"Expected readable frames in batch 01 .* got none"):
             open_source(f"core50:{tree}", skip_unreadable=True)
+
+
+def test_a_folder_that_may_not_be_looked_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("cup", "hat"):
+        (tmp_path / name).mkdir()
+
+    def refused(_: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "iterdir", refused)
+    with pytest.raises(DataError, match="Permission denied; check its permissions"):
+        open_source(f"folder:{tmp_path}")

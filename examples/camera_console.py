@@ -1,0 +1,110 @@
+"""The screen and the keyboard of camera_loop.py: a terminal, or a log and a FIFO."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import shutil
+import stat
+import sys
+import time
+from collections import deque
+from pathlib import Path
+
+from lrtflite.errors import InputError
+
+# Seconds between two answers in a log.
+LOG_EVERY = 1.0
+# Longest line of a command, in bytes; no label is as long.
+LONGEST_LINE = 4096
+# Go to the line above and erase all from there.
+ABOVE = "\r\033[A\033[J"
+
+
+class Screen:
+    """The last two lines of a terminal, one to answer and one to type in; else plain lines."""
+
+    def __init__(self) -> None:
+        self.is_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
+        self._is_drawn = False
+        self._shown = ""
+        self._winner: str | None = None
+        self._logged = -LOG_EVERY
+
+    def prompt(self) -> None:
+        """Begin the two lines, at the start of a line."""
+        if self.is_terminal:
+            self._is_drawn = True
+            print(f"{self._shown}\n> ", end="", flush=True)
+
+    def say(self, text: str) -> None:
+        """Print a line that stays."""
+        print(f"{ABOVE if self._is_drawn else ''}{text}", flush=True)
+        if self._is_drawn:
+            self.prompt()
+
+    def show(self, text: str) -> None:
+        """Write over the line above the one to type in."""
+        text = text[: shutil.get_terminal_size().columns - 1]
+        if self.is_terminal and text != self._shown:
+            self._shown = text
+            print(f"\0337\033[A\r\033[K{text}\0338", end="", flush=True)
+
+    def answer(self, text: str, winner: str) -> None:
+        """Show an answer; in a log, print it when it names another winner."""
+        self.show(text)
+        now = time.monotonic()
+        if not self.is_terminal and winner != self._winner and now - self._logged >= LOG_EVERY:
+            self._winner, self._logged = winner, now
+            print(text, flush=True)
+
+    def close(self) -> None:
+        """Remove the two lines."""
+        if self._is_drawn:
+            print(ABOVE, end="", flush=True)
+
+
+class Notes(logging.Handler):
+    """Say what the library logs, such as advice on how to teach, as the loop says all else."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__()
+        self._screen = screen
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._screen.say(record.getMessage())
+
+
+class Lines:
+    """Lines from the keyboard and from a FIFO, as they come."""
+
+    def __init__(self, fifo: Path | None) -> None:
+        self._waiting: deque[str] = deque()
+        self._begun = {} if sys.stdin is None else {sys.stdin.fileno(): b""}
+        if fifo is not None:
+            if not fifo.exists():
+                os.mkfifo(fifo, 0o660)
+            if not stat.S_ISFIFO(fifo.stat().st_mode):
+                raise InputError(f"Expected a FIFO for commands, got {fifo}; remove it")
+            # Open for writing too: the end of one writer is not the end of all commands.
+            self._begun[os.open(fifo, os.O_RDWR | os.O_NONBLOCK)] = b""
+
+    def next(self, wait: float) -> str | None:
+        """Return the next line, or None if there is none after `wait` seconds."""
+        if not self._waiting:
+            for source in select.select(list(self._begun), [], [], max(0.0, wait))[0]:
+                self._read(source)
+        return self._waiting.popleft() if self._waiting else None
+
+    def _read(self, source: int) -> None:
+        data = os.read(source, LONGEST_LINE)
+        *lines, rest = (self._begun[source] + data).split(b"\n")
+        if len(rest) >= LONGEST_LINE or not data:
+            lines, rest = [*lines, rest], b""
+        self._begun[source] = rest
+        self._waiting.extend(" ".join(line.decode(errors="replace").split()) for line in lines)
+        if not data:
+            del self._begun[source]  # read no more: the end of a file stays ready for ever
+            if os.isatty(source):
+                self._waiting.append("quit")  # Ctrl-D

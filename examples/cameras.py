@@ -1,0 +1,187 @@
+"""Pictures for camera_loop.py: from a camera, a Raspberry Pi's own camera, or a video file.
+
+/dev/video0    a V4L2 camera, read by PyAV or else by OpenCV
+picamera2      a Raspberry Pi camera, with the package of that name
+rtsp://...     a stream, read by PyAV
+mug.mp4        a video file, played at its own pace by PyAV
+synthetic      drawn videos, which need no hardware
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite import LrtfliteError
+from lrtflite.errors import MissingExtra
+
+Picture = NDArray[np.uint8]  # (H, W, 3) RGB
+Pictures = Generator[Picture, None, None]
+FIRST_CAMERA = "/dev/video0"
+# Seconds without a picture after which a camera counts as lost.
+PATIENCE = 10.0
+# Longest pause between two pictures of a file, in seconds; a longer one is cut short.
+LONGEST_PAUSE = 5.0
+SYNTHETIC_FPS = 20
+
+
+class CameraError(LrtfliteError):
+    """A camera or file that gives no pictures, or no more."""
+
+
+class Camera:
+    """Read pictures in a second thread and hand out the newest.
+
+    A driver queues pictures that nobody reads. Without the thread, a loop that is slower than its
+    camera would answer about what was in front of it a second ago.
+    """
+
+    def __init__(self, pictures: Pictures) -> None:
+        self._pictures = pictures
+        self._changed = threading.Condition()
+        self._newest: Picture | None = None
+        self._ended = False
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def next(self) -> Picture | None:
+        """Wait for a picture that was not handed out yet; return None at the end of a video."""
+        with self._changed:
+            if not self._changed.wait_for(
+                lambda: self._newest is not None or self._ended, PATIENCE
+            ):
+                raise CameraError(f"No picture for {PATIENCE:g} s; check the camera and its cable")
+            picture, self._newest = self._newest, None
+            if picture is None and self._error is not None:
+                raise self._error
+            return picture
+
+    def close(self) -> None:
+        self._ended = True
+        self._thread.join(2.0)  # no longer: a camera that hangs must not keep the program
+
+    def _read(self) -> None:
+        try:
+            with closing(self._pictures):
+                for picture in self._pictures:
+                    with self._changed:
+                        if self._ended:
+                            return
+                        self._newest = picture
+                        self._changed.notify()
+        except Exception as error:
+            self._error = error
+        finally:
+            with self._changed:
+                self._ended = True
+                self._changed.notify()
+
+
+def open_camera(source: str | None, *, speed: float = 1.0) -> Camera:
+    """Open a source of the table above, by default the first camera; `speed` is for files."""
+    source = find_camera() if source is None else source
+    if source == "synthetic":
+        return Camera(at_its_own_pace(synthetic(), speed=speed))
+    if source == "picamera2":
+        return Camera(picamera())
+    if Path(source).is_file():
+        return Camera(at_its_own_pace(decoded(source), speed=speed))
+    if not find_spec("av") and find_spec("cv2"):
+        return Camera(endless(opencv(source), source))
+    return Camera(endless((picture for _, picture in decoded(source)), source))
+
+
+def find_camera() -> str:
+    if Path(FIRST_CAMERA).exists():
+        return FIRST_CAMERA
+    if find_spec("picamera2"):
+        return "picamera2"
+    raise CameraError(f"Expected a camera at {FIRST_CAMERA}, got none; give --camera or --video")
+
+
+def at_its_own_pace(pictures: Iterable[tuple[float, Picture]], *, speed: float) -> Pictures:
+    """Yield each picture at its time, in seconds from the first; `speed` 2 is twice as fast."""
+    start = None
+    for seconds, picture in pictures:
+        start = time.monotonic() - seconds / speed if start is None else start
+        pause = start + seconds / speed - time.monotonic()
+        if pause > LONGEST_PAUSE:
+            start -= pause - LONGEST_PAUSE
+            pause = LONGEST_PAUSE
+        time.sleep(max(0.0, pause))
+        yield picture
+
+
+def endless(pictures: Pictures, source: str) -> Pictures:
+    """Raise CameraError where the pictures end: a camera that stops was unplugged."""
+    yield from pictures
+    raise CameraError(f"{source} gives no more pictures; check the camera and its cable")
+
+
+def decoded(source: str) -> Iterator[tuple[float, Picture]]:
+    """Yield the time in seconds and the picture of each frame of a file, camera or stream."""
+    if not find_spec("av"):
+        raise MissingExtra("PyAV", "video")
+    import av
+
+    last = 0.0
+    try:
+        with av.open(source, format="v4l2" if source.startswith("/dev/") else None) as container:
+            if not container.streams.video:
+                raise CameraError(f"Expected a video, got {source}, which has no pictures")
+            for frame in container.decode(video=0):
+                last = last if frame.time is None else frame.time
+                # The display matrix of a phone held upright; its angle is counter-clockwise.
+                turns = round(frame.rotation / 90)
+                yield last, np.rot90(frame.to_ndarray(format="rgb24"), turns)
+    except av.FFmpegError as error:
+        raise CameraError(f"Cannot read {source}: {error.strerror}") from error
+
+
+def opencv(source: str) -> Pictures:
+    import cv2
+
+    capture = cv2.VideoCapture(source)
+    try:
+        while (read := capture.read())[0]:
+            yield read[1][:, :, ::-1]  # OpenCV gives BGR
+    finally:
+        capture.release()
+
+
+def picamera() -> Pictures:
+    try:
+        from picamera2 import Picamera2
+    except ImportError:
+        raise CameraError(
+            "picamera2 is not installed; run: sudo apt install python3-picamera2, and make the "
+            "virtual environment with --system-site-packages"
+        ) from None
+    if not Picamera2.global_camera_info():
+        raise CameraError("Expected a Raspberry Pi camera, got none; check its cable")
+    try:
+        with Picamera2() as camera:
+            # libcamera's BGR888 is an array in the order R, G, B.
+            main = {"size": (640, 480), "format": "BGR888"}
+            camera.configure(camera.create_video_configuration(main=main))
+            camera.start()
+            while True:
+                yield camera.capture_array()
+    except RuntimeError as error:
+        raise CameraError(f"Cannot read the Raspberry Pi camera: {error}") from error
+
+
+def synthetic() -> Iterator[tuple[float, Picture]]:
+    from lrtflite.data import open_source
+
+    clips = open_source("synthetic").train_clips()
+    for number, picture in enumerate(picture for clip in clips for picture in clip.read()):
+        yield number / SYNTHETIC_FPS, picture

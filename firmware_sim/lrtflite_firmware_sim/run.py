@@ -1,0 +1,279 @@
+"""A simulation under way: its sessions, the test after each, and what they come to."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite import metrics
+from lrtflite.bundle import Bundle
+from lrtflite.data import Batch
+from lrtflite.machine import filesystem_of, this_machine, versions
+from lrtflite.session import Progress, SessionReport
+from lrtflite_firmware_sim.device_process import DeviceProcess
+from lrtflite_firmware_sim.messages import Vitals
+from lrtflite_firmware_sim.plan import APP_FPS, Plan, SimulateOptions
+from lrtflite_firmware_sim.results import (
+    BundleFacts,
+    ClassResult,
+    SessionResult,
+    Simulation,
+    Spread,
+    StartResult,
+)
+from lrtflite_firmware_sim.test_set import TestSet
+from lrtflite_firmware_sim.watcher import Watcher
+
+_INFER_ROUNDS = 3  # over the sample frames, after one that warms up
+_IN_RAM = ("tmpfs", "ramfs")
+TEST_NOTE = (
+    "The device extracts the test set anew after each session, because its latents change or are "
+    "too many to keep: that takes longer, and counts in no figure."
+)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """A session that is over: what came of it, each class's accuracy, its timings, the device."""
+
+    result: SessionResult
+    by_class: NDArray[np.float64]
+    timings: dict[str, list[float]]
+    vitals: Vitals
+
+
+@dataclass(frozen=True)
+class _Start:
+    """The test before the first session, of a bundle that knows some of the classes."""
+
+    result: StartResult
+    by_class: NDArray[np.float64]
+
+
+class Run:
+    """One simulation under way.
+
+    INVARIANT: `sessions` alone holds what was measured, and grows by whole sessions, so that a run
+    can be cut off anywhere.
+    """
+
+    def __init__(
+        self,
+        bundle: Bundle,
+        device: DeviceProcess,
+        plan: Plan,
+        options: SimulateOptions,
+        watcher: Watcher,
+        *,
+        demo: bool,
+    ) -> None:
+        self.sessions: list[_Judged] = []
+        self._bundle, self._device, self._plan, self._watcher = bundle, device, plan, watcher
+        self._options, self._demo = options, demo
+        self._classes = plan.source.classes
+        # The classes that the bundle shipped with; without any, those of the first session.
+        known = frozenset(device.opened.learned)
+        self._known = [label for label, name in enumerate(self._classes) if name in known]
+        self._newest = frozenset(plan.batches[0].classes)
+        self._first = frozenset(self._known) or self._newest
+        self._start: _Start | None = None
+        self._predictions: list[float] = []
+        self._notes = [*self._opening_notes()]
+        for note in self._notes:
+            watcher.note(note)
+
+    def _opening_notes(self) -> Iterator[str]:
+        if self._demo:
+            yield "No bundle was given: this is the packaged demo bundle."
+        yield from self._plan.notes
+        kind = filesystem_of(self._device.state)
+        if kind in _IN_RAM:
+            yield (
+                f"The state was saved to a {kind}, which is RAM: `checkpoint` would take longer on "
+                "a disk. Set TMPDIR to a folder on one."
+            )
+
+    def all_sessions(self) -> None:
+        with self._watcher.running(len(self._plan.batches)):
+            self._test = TestSet.read(
+                self._plan.source,
+                self._device,
+                self._bundle.manifest,
+                on_frame=self._watcher.testing,
+            )
+            if not self._test.is_extracted:
+                self._notes.append(TEST_NOTE)
+                self._watcher.note(TEST_NOTE)
+            if self._known:
+                self._start = self._judge_start()
+                self._watcher.starting(self._start.result)
+            for batch in self._plan.batches:
+                judged = self._judge(batch, self._learn(batch))
+                self.sessions.append(judged)
+                self._watcher.learned(judged.result)
+            self._predictions = self._time_predictions()
+
+    def _learn(self, batch: Batch) -> SessionReport:
+        names = [self._classes[label] for label in batch.classes]
+        self._watcher.learning(names)
+
+        def on_progress(progress: Progress) -> None:
+            self._watcher.step(progress.phase, progress.done, progress.total)
+
+        return self._device.learn(
+            batch.frames(),
+            [self._classes[label] for label in batch.labels],
+            training=self._plan.training,
+            on_frame=lambda count: self._watcher.step("extract", count, len(batch)),
+            on_progress=on_progress,
+        )
+
+    def _guess(self, vitals: Vitals) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The class that the device takes each test frame for, and the accuracy of each class."""
+        guess = self._test.predicted(
+            self._device,
+            vitals.labels,
+            on_frame=lambda done, total: self._watcher.step("test", done, total),
+        )
+        # The last class of these is "none of the data set's".
+        classes = len(self._classes)
+        by_class = metrics.class_accuracy(guess, self._test.truth, classes=classes + 1)
+        return guess, by_class[:classes]
+
+    def _judge_start(self) -> _Start:
+        guess, by_class = self._guess(self._device.opened)
+        truth = self._test.truth
+        result = StartResult(
+            classes=tuple(self._classes[label] for label in self._known),
+            accuracy=metrics.accuracy(guess, truth),
+            accuracy_known=metrics.accuracy(guess, truth, classes=self._known),
+        )
+        return _Start(result, by_class)
+
+    def _judge(self, batch: Batch, report: SessionReport) -> _Judged:
+        before = self._first_rows()
+        new = frozenset(label for label in batch.classes if before[label] is None)
+        self._newest = new or self._newest
+        seen = [label for label, row in enumerate(before) if row is not None or label in new]
+        truth, vitals = self._test.truth, self._device.vitals()
+        guess, by_class = self._guess(vitals)
+        result = SessionResult(
+            # The learner's own number counts the sessions before it shipped, too.
+            session=len(self.sessions) + 1,
+            accuracy=metrics.accuracy(guess, truth),
+            classes_seen=len(seen),
+            accuracy_seen=metrics.accuracy(guess, truth, classes=seen),
+            accuracy_new=metrics.accuracy(guess, truth, classes=self._newest),
+            accuracy_first=metrics.accuracy(guess, truth, classes=self._first),
+            classes=tuple(self._classes[label] for label in batch.classes),
+            new_classes=tuple(self._classes[label] for label in sorted(new)),
+            frames=report.frames,
+            steps=report.steps,
+            loss=report.loss,
+            replay_patterns=report.replay_patterns,
+            session_ms=report.ready_to_committed_ms,
+        )
+        return _Judged(result, by_class, report.timings, vitals)
+
+    def _first_rows(self) -> list[int | None]:
+        """The row of the history that first shows each class as known."""
+        rows = {
+            name: row
+            for row, judged in enumerate(self.sessions, start=self._rows_before)
+            for name in judged.result.new_classes
+        }
+        known = {self._classes[label]: 0 for label in self._known}
+        return [{**rows, **known}.get(name) for name in self._classes]
+
+    @property
+    def _rows_before(self) -> int:
+        """Rows of the history before that of the first session."""
+        return 0 if self._start is None else 1
+
+    def _time_predictions(self) -> list[float]:
+        """Return milliseconds per prediction, without the first round, which warms up."""
+        rounds = [
+            [self._device.predict(frame).milliseconds for frame in self._test.samples]
+            for _ in range(1 + _INFER_ROUNDS)
+        ]
+        return [milliseconds for times in rounds[1:] for milliseconds in times]
+
+    def result(self, *, stopped_by: BaseException | None = None) -> Simulation:
+        """Return the figures of all sessions so far; after `stopped_by` no device is asked."""
+        done = tuple(judged.result for judged in self.sessions)
+        vitals = self._device.vitals() if stopped_by is None else self.sessions[-1].vitals
+        session_ms = Spread.of([session.session_ms for session in done])
+        latency = self._latency()
+        notes = list(self._notes)
+        if self._options.protocol == "app":
+            notes.append(_camera_note(latency["extract"]))
+        start = [] if self._start is None else [self._start.by_class]
+        history = np.array([*start, *(judged.by_class for judged in self.sessions)])
+        first_rows = self._first_rows()
+        return Simulation(
+            final_accuracy=done[-1].accuracy,
+            forgetting=metrics.forgetting(history, first_rows),
+            accuracy=done,
+            per_class=tuple(
+                ClassResult(
+                    name=name,
+                    first_session=None if row is None else row + 1 - self._rows_before,
+                    final_accuracy=float(history[-1, label]),
+                    best_accuracy=float(history[:, label].max()),
+                )
+                for label, (name, row) in enumerate(zip(self._classes, first_rows))
+            ),
+            latency_ms=latency,
+            session_ms_p50=session_ms.p50,
+            session_ms=session_ms,
+            peak_ram_mb=vitals.peak_ram_mb,
+            replay_bytes=vitals.replay_bytes,
+            replay_patterns=vitals.replay_patterns,
+            replay_size=vitals.replay_capacity,
+            policy=vitals.policy,
+            runtime=vitals.runtime,
+            threads=self._plan.threads,
+            machine=this_machine(),
+            versions=versions(vitals.runtime_version),
+            seed=self._options.seed,
+            bundle=BundleFacts.of(self._bundle, demo=self._demo),
+            dataset=self._options.dataset,
+            protocol=str(self._plan.stream["protocol"]),
+            stream=self._plan.stream,
+            training=self._plan.training,
+            sessions=len(done),
+            sessions_in_stream=self._plan.of_batches,
+            test_frames=len(self._test.truth),
+            notes=tuple(notes),
+            start=None if self._start is None else self._start.result,
+            incomplete=None if stopped_by is None else self._how_it_ended(stopped_by),
+        )
+
+    def _latency(self) -> dict[str, Spread]:
+        timings: defaultdict[str, list[float]] = defaultdict(list)
+        for judged in self.sessions:
+            for phase, values in judged.timings.items():
+                timings[phase] += values
+        # A run that was cut off has timed no prediction.
+        timings["infer"] = self._predictions
+        return {phase: Spread.of(values) for phase, values in timings.items() if values}
+
+    def _how_it_ended(self, error: BaseException) -> str:
+        where = f"after {len(self.sessions)} of {len(self._plan.batches)} sessions"
+        if isinstance(error, KeyboardInterrupt):
+            return f"Interrupted {where}"
+        return f"Stopped {where}: {error or type(error).__name__}"
+
+
+def _camera_note(extract: Spread) -> str:
+    between = 1000 / APP_FPS
+    keeps_up = "keeps up" if extract.p95 <= between else "does not keep up"
+    return (
+        f"At {APP_FPS} fps the camera leaves {between:.0f} ms for each frame; extraction "
+        f"{keeps_up} with it here ({extract.p95:.1f} ms at p95). The simulator does not wait for "
+        "the camera's clock."
+    )

@@ -1,0 +1,36 @@
+"""Commands say what --replay-size 0 costs, and go on."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import lrtflite.teaching
+import lrtflite_firmware_sim
+from coloured_pictures import draw_pictures
+from lrtflite.errors import LrtfliteError
+from lrtflite_cli import simulate, teach
+
+
+@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize("name", ["simulate", "teach"])
+def test_no_memory_is_said_once(
+    name: str, size: int, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def learn(*_: object, **__: object) -> None:
+        raise LrtfliteError("here it would learn")
+
+    monkeypatch.setattr(lrtflite_firmware_sim, "simulate", learn)
+    monkeypatch.setattr(lrtflite.teaching, "teach", learn)
+    draw_pictures(tmp_path / "things", classes=2, images=2)
+    words = ["--dataset", f"folder:{tmp_path / 'things'}", "--replay-size", str(size)]
+    command = {"simulate": simulate.command, "teach": teach.command}[name]
+    if name == "teach":
+        words += ["--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(command, [str(demo), *words])
+    assert str(done.exception) == "here it would learn"
+    said = re.findall(r"^Warning: --replay-size 0 .*forgets old classes.*$", done.stderr, re.M)
+    assert len(said) == (size == 0)
