@@ -13,7 +13,7 @@ def training_options(*, epochs: str, lr: str, trunk_lr: str) -> Callable[[Any], 
         click.option(
             "--epochs",
             type=click.IntRange(min=1),
-            help="Passes over a session's frames. A session of a few takes more.",
+            help="Passes over a session's frames. Very short sessions run extra passes.",
             show_default=epochs,
         ),
         click.option(
