@@ -31,7 +31,7 @@ from lrtflite_firmware_sim.watcher import Watcher
 _INFER_ROUNDS = 3  # over the sample frames, after one that warms up
 _IN_RAM = ("tmpfs", "ramfs")
 TEST_NOTE = (
-    "The device extracts the test set anew after each session, because its latents change or are "
+    "The device extracts the test set again after each session, because its latents change or are "
     "too many to keep: that takes longer, and counts in no figure."
 )
 
