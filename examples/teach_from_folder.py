@@ -37,7 +37,10 @@ def classes(things: Path) -> dict[str, list[Path]]:
     if not found:
         raise InputError(f"Expected one folder of pictures per class, got no folder in {things}")
     if empty := [name for name, paths in found.items() if not paths]:
-        raise InputError(f"Expected pictures of each class, got none in {things / empty[0]}")
+        raise InputError(
+            f"Expected pictures of each class, got none in {things / empty[0]}; "
+            "`lrtflite teach` reads videos too"
+        )
     return found
 
 

@@ -67,7 +67,7 @@ def desk(tmp_path: Path, demo: Path) -> Path:
             pixels = rng.normal(colour, 20, (60, 80, 3)).clip(0, 255).astype(np.uint8)
             Image.fromarray(pixels).save(tmp_path / "things" / name / f"{k}.jpg")
     shutil.copy(tmp_path / "things" / "mug" / "0.jpg", tmp_path / "new.jpg")
-    shutil.copytree(tmp_path / "things", tmp_path / "more-things")
+    shutil.copytree(tmp_path / "things", tmp_path / "all-things")
     return tmp_path
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from lrtflite_cli import interrupts
 from lrtflite_cli.cautions import caution
 from lrtflite_cli.interrupts import raising
 from lrtflite_cli.learner_options import memory_options
 from lrtflite_cli.training_options import training_options
+
+if TYPE_CHECKING:
+    from lrtflite.manifest import Manifest
 
 
 @click.command()
@@ -128,7 +133,14 @@ def command(
     from lrtflite_converters.convert import convert
 
     replaces = (out / MANIFEST).exists()
-    with raising(), scratch_tempdir(), stages() as stage:
+    with raising(), scratch_tempdir(), stages() as say:
+
+        def stage(text: str) -> None:
+            # TensorFlow's lazy imports can swallow a KeyboardInterrupt.
+            if interrupts.came():
+                raise KeyboardInterrupt
+            say(text)
+
         convert(
             out,
             options=options,
@@ -146,7 +158,8 @@ def command(
             f"Replaced the bundle in {out}; states of the old one do not open with it", err=True
         )
     click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
-    if model is None and weights in (None, DEMO):
+    demo = model is None and weights in (None, DEMO)
+    if demo:
         click.echo(DEMO_NOTE, err=True)
     if model is not None and INITIAL not in manifest.files and manifest.labels[0] is not None:
         click.echo(
@@ -156,4 +169,12 @@ def command(
         )
     if manifest.measured is not None:
         click.echo(f"Costs: {manifest.measured}", err=True)
-    click.echo(f"Next: lrtflite inspect {out}; lrtflite simulate {out}", err=True)
+    click.echo(f"Next: lrtflite inspect {out}; {_simulation(out, manifest, demo=demo)}", err=True)
+
+
+def _simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:
+    """The command that shows what the bundle is worth, and that ends within minutes."""
+    words = ["lrtflite", "simulate", str(out)]
+    words += [] if demo else ["--dataset", "folder:PICTURES"]
+    words += ["--sessions", "2"] if manifest.trains_trunk else []
+    return " ".join(words)

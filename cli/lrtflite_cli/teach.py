@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -91,6 +92,7 @@ def command(
     with quiet_stderr():
         learner = Learner.open(opened, seed=seed, **options)
     caution(replay_size=options["replay_size"])
+    known = frozenset(learner.learned)
     with raising(), phases(WORDS) as step:
         taught = teach(
             learner,
@@ -101,23 +103,32 @@ def command(
             replace=replace,
             on_step=step,
         )
-    click.echo(_as_json(taught, skipped_files(source)) if as_json else _as_text(taught))
+    if as_json:
+        click.echo(_as_json(taught, skipped_files(source)))
+    else:
+        click.echo(_as_text(taught, dataset, untested=known.difference(source.classes)))
 
 
-def _as_text(taught: Taught) -> str:
+def _as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -> str:
     report, path = taught.report, taught.bundle.path
+    classes = f"{len(report.labels)} class{'es' * (len(report.labels) != 1)}"
     lines = [
-        f"{path}: taught {len(report.labels)} classes from {report.frames} frames in "
+        f"{path}: taught {classes} from {report.frames} frames in "
         f"{report.ready_to_committed_ms / 1e3:.2g} s; ships {taught.latents} latents",
         f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames"
         if taught.held_out
         else "no held-out frames, so nothing is known of its accuracy",
     ]
+    if untested:
+        lines.append(
+            f"not tested: {len(untested)} classes that it knew before ({dataset} lacks them)"
+        )
     weak = {name: share for name, share in taught.by_class.items() if share < WEAK}
     if weak:
         named = ", ".join(f"{name} {share:.0%}" for name, share in sorted(weak.items()))
         lines.append(f"below {WEAK:.0%}: {named}; more frames, from more sides, may help")
-    return "\n".join([*lines, f"next: lrtflite verify {path}; lrtflite simulate {path}"])
+    later = f"lrtflite simulate {path} --dataset {dataset}"
+    return "\n".join([*lines, f"next: lrtflite verify {path}; with new classes added: {later}"])
 
 
 def _as_json(taught: Taught, skipped: tuple[str, ...]) -> str:

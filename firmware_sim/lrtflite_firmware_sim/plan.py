@@ -151,7 +151,7 @@ def make_plan(
         notes=(
             *source_notes(source),
             *(_app_notes(manifest, batches, stream.batch_frames, bool(taught)) if app else ()),
-            *_stream_notes(batches, source, shipped=len(taught)),
+            *_stream_notes(batches, source, known=len(known), shipped=len(taught)),
             *_advice(manifest, batches, known=len(known)),
         ),
     )
@@ -177,7 +177,14 @@ def _advice(manifest: Manifest, batches: list[Batch], *, known: int) -> tuple[st
     return () if advice is None else (advice,)
 
 
-def _stream_notes(batches: list[Batch], source: FrameSource, *, shipped: int) -> tuple[str, ...]:
+def _stream_notes(
+    batches: list[Batch], source: FrameSource, *, known: int, shipped: int
+) -> tuple[str, ...]:
+    if known and not shipped:
+        return (
+            f"None of the {known} classes that the bundle knows is in the data set, so what it "
+            "keeps of them is not tested: add their folders.",
+        )
     if shipped:
         return (
             f"The bundle knows {shipped} of the {len(source.classes)} classes: they are tested "

@@ -31,7 +31,7 @@ def summary(result: Simulation) -> str:
         "",
         _row("accuracy, whole test set", f"{last.accuracy:7.1%}", held_out_text(result)),
         _row("  classes seen so far", f"{last.accuracy_seen:7.1%}", ""),
-        _row("  newest class", f"{last.accuracy_new:7.1%}", ""),
+        _row(f"  {_newest_text(result)}", f"{last.accuracy_new:7.1%}", ""),
         _row(f"  {first_text(result)}", f"{last.accuracy_first:7.1%}", _start_text(result)),
         _row("forgetting", f"{result.forgetting:7.1%}", "mean fall of a class from its best"),
         "",
@@ -68,6 +68,11 @@ def held_out_text(result: Simulation) -> str:
 def first_text(result: Simulation) -> str:
     """The classes whose curve shows what is forgotten."""
     return "first classes" if result.start is None else "classes it shipped with"
+
+
+def _newest_text(result: Simulation) -> str:
+    newest = [len(s.new_classes) for s in result.accuracy if s.new_classes]
+    return f"newest {newest[-1]} classes" if newest and newest[-1] > 1 else "newest class"
 
 
 def _start_text(result: Simulation) -> str:

@@ -154,12 +154,14 @@ class LiveWatcher(Watcher):
 
     def learned(self, result: SessionResult) -> None:
         if self._progress is not None and self._all is not None:
-            said = _accuracy(result)
+            # Short, so that the bars still fit into 80 columns.
+            said = f"{result.accuracy_seen:.0%} of {result.classes_seen} taught"
             self._progress.update(self._all, completed=result.session, said=said)
 
     def starting(self, result: StartResult) -> None:
         if self._progress is not None and self._all is not None:
-            self._progress.update(self._all, said=_start(result))
+            said = f"{result.accuracy_known:.0%} of {len(result.classes)} shipped"
+            self._progress.update(self._all, said=said)
 
 
 def _accuracy(result: SessionResult) -> str:

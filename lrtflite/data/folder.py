@@ -169,7 +169,10 @@ def open_folder(
 def _class_folders(path: Path) -> dict[str, Path]:
     """Return the folder of each class, in the order of their names."""
     if not path.is_dir():
-        raise DataError(f"Expected a folder with one folder of pictures per class, got {path}")
+        what = "is no folder" if path.exists() else "is not there"
+        raise DataError(
+            f"Expected a folder with one folder of pictures per class, got {path}, which {what}"
+        )
     entries = [entry for entry in entries_of(path) if not entry.name.startswith(".")]
     folders: dict[str, Path] = {}
     for folder in sorted((entry for entry in entries if entry.is_dir()), key=_order):

@@ -35,7 +35,10 @@ def test_what_it_writes_knows_the_data_set(
     assert first.startswith("taught: taught 3 classes from 24 frames in ")
     assert first.endswith("; ships 24 latents")
     assert second == "held-out accuracy 100.0% of 12 frames"
-    assert last.startswith("next: lrtflite verify taught")
+    assert last == (
+        "next: lrtflite verify taught; with new classes added: "
+        f"lrtflite simulate taught --dataset folder:{things}"
+    )
     # One line a phase where stderr is no terminal.
     assert done.stderr.splitlines() == [
         "extracting frames: 24",
@@ -62,6 +65,16 @@ def test_it_goes_on_from_what_a_bundle_knows(
     assert (found["frames"], found["replay_patterns"]) == (16, 30)
     assert set(found["by_class"]) == {"amber", "blue", "green", "red"}
     assert Bundle.open(tmp_path / "again").manifest.labels[:5] == (*found["classes"], None)
+
+
+def test_what_it_knew_and_was_not_tested_is_counted(
+    run_cli: Run, demo: Path, things: Path, tmp_path: Path
+) -> None:
+    spec = f"folder:{things}?classes="
+    run_cli("teach", demo, "--dataset", f"{spec}amber,blue", "--out", "taught")
+    done = run_cli("teach", "taught", "--dataset", f"{spec}green,", "--out", "again")
+    assert done.stdout.startswith("again: taught 1 class from 8 frames in ")
+    assert f"not tested: 2 classes that it knew before ({spec}green, lacks them)" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -78,3 +78,12 @@ def test_the_report_shows_their_curve(result: Simulation, tmp_path: Path) -> Non
 def test_a_bundle_that_knows_nothing_has_no_start(simulated: Simulation) -> None:
     assert simulated.start is None
     assert "shipped" not in summary(simulated)
+
+
+def test_what_is_not_in_the_data_set_is_not_tested_and_that_is_said(
+    shipped: Path, pictures: Path, options: SimulateOptions
+) -> None:
+    others = replace(options, dataset=f"folder:{pictures}?classes=amber,green", visits=1)
+    found = simulate(shipped, others)
+    assert found.start is None
+    assert any(note.startswith("None of the 2 classes that the bundle") for note in found.notes)
