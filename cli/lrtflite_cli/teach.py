@@ -127,6 +127,10 @@ def _as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -> str:
     if weak:
         named = ", ".join(f"{name} {share:.0%}" for name, share in sorted(weak.items()))
         lines.append(f"below {WEAK:.0%}: {named}; more frames, from more sides, may help")
+    if taught.by_class and not weak:
+        weakest = min(taught.by_class, key=lambda name: taught.by_class[name])
+        if taught.by_class[weakest] < 1:
+            lines.append(f"weakest: {weakest} {taught.by_class[weakest]:.0%}")
     later = f"lrtflite simulate {path} --dataset {dataset}"
     return "\n".join([*lines, f"next: lrtflite verify {path}; with new classes added: {later}"])
 

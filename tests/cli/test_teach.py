@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from PIL import Image
 
+import lrtflite_cli.teach as teach_command
 from coloured_pictures import draw_pictures
 from lrtflite import Learner
 from lrtflite.bundle import Bundle
@@ -153,6 +155,17 @@ def test_a_class_that_is_hard_is_named(run_cli: Run, demo: Path, tmp_path: Path)
     done = run_cli("teach", demo, "--dataset", f"folder:{things}", "--out", "taught")
     assert "below 80%: " in done.stdout
     assert "more frames, from more sides, may help" in done.stdout
+
+
+def test_the_weakest_class_is_named() -> None:
+    report = SimpleNamespace(labels=("a", "b"), frames=4, ready_to_committed_ms=20.0)
+    taught: Any = SimpleNamespace(
+        bundle=SimpleNamespace(path="out"), report=report, latents=4, accuracy=0.95, held_out=20
+    )
+    taught.by_class = {"a": 1.0, "b": 0.9}
+    assert "weakest: b 90%" in teach_command._as_text(taught, "folder:x", untested=())
+    taught.by_class = {"a": 1.0, "b": 1.0}
+    assert "weakest" not in teach_command._as_text(taught, "folder:x", untested=())
 
 
 def test_too_many_classes_are_refused_before_the_work(
