@@ -16,13 +16,14 @@ def memory_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
         click.option(
             "--replay-size",
             type=click.IntRange(min=0),
-            help="Latents kept.",
+            help="Latents kept to be replayed.",
             show_default=replay_size,
         ),
         click.option(
             "--policy",
             type=click.Choice(list(POLICIES)),
-            help="Which latents are kept.",
+            help="Which latents are kept: algorithm1, random ones as in the paper, or balanced, the "
+            "same number of each class.",
             show_default=policy,
         ),
     )
