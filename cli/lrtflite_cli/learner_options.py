@@ -22,8 +22,8 @@ def memory_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
         click.option(
             "--policy",
             type=click.Choice(list(POLICIES)),
-            help="Which latents are kept: algorithm1, random ones as in the paper, or balanced, the "
-            "same number of each class.",
+            help="Which latents are kept: algorithm1, random ones as in the paper, or balanced, "
+            "the same number of each class.",
             show_default=policy,
         ),
     )
