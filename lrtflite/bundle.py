@@ -75,6 +75,11 @@ class Bundle:
         return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the manifest of a bundle that is being made."""
+    (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+
+
 def digest(path: Path) -> File:
     """Size and SHA-256 of a file, read in chunks so that a device's RAM does not notice."""
     sha, size = hashlib.sha256(), 0

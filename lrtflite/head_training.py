@@ -70,7 +70,7 @@ def train_head(
         stored=len(memory),
     )
     per_epoch = composition.steps_per_epoch(len(labels))
-    steps = max(per_epoch * training.epochs, training.least_steps)
+    steps = composition.steps(len(labels), training)
     training = trunk_at_rest(training, counts)
     rates = training.inputs(head.signatures["train"].inputs)
     with session.clock("begin"):

@@ -67,8 +67,7 @@ def _measure(learner: Learner, threads: int) -> Costs:
         new=FRAMES,
         stored=count,
     )
-    training = learner.training
-    steps = max(composition.steps_per_epoch(FRAMES) * training.epochs, training.least_steps)
+    steps = composition.steps(FRAMES, learner.training)
     return Costs(
         machine=str(this_machine()),
         runtime=describe_runtime(learner.runtime),

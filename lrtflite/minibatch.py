@@ -10,6 +10,7 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.manifest import Training
 from lrtflite.memory import ReplayMemory
 
 # Of any shape and of the bundle's dtype; a list of them is never joined into one large array.
@@ -40,6 +41,10 @@ class Composition:
 
     def steps_per_epoch(self, patterns: int) -> int:
         return math.ceil(patterns / self.new)
+
+    def steps(self, patterns: int, training: Training) -> int:
+        """Return how many mini-batches a session of so many new patterns takes."""
+        return max(self.steps_per_epoch(patterns) * training.epochs, training.least_steps)
 
 
 def minibatches(

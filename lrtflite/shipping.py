@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lrtflite.bundle import FILES, INITIAL, MANIFEST, Bundle, digest
+from lrtflite.bundle import FILES, INITIAL, Bundle, digest, write_manifest
 from lrtflite.checkpoint import State, read_state, write_state
 from lrtflite.destination import check_out, making_bundle
 from lrtflite.errors import BundleError, StateError
@@ -36,7 +36,7 @@ def ship(bundle: Bundle, state: State, out: str | Path, *, replace_bundle: bool 
             labels=tuple(state.meta["labels"]),
             files={name: digest(made / name) for name in (*FILES, INITIAL)},
         )
-        (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+        write_manifest(made, manifest)
     return Bundle.open(out)
 
 

@@ -15,7 +15,7 @@ import tensorflow as tf
 import tf_keras as keras
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, MANIFEST, digest
+from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, digest, write_manifest
 from lrtflite.destination import check_out, making_bundle
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
@@ -96,7 +96,7 @@ def export_bundle(
             ops={name: op_names(made / name) for name in (FEATURES, HEAD)},
             tools={name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
         )
-        (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+        write_manifest(made, manifest)
         for runtime in installed_runtimes():
             stage(f"verifying it on {describe_runtime(runtime)}")
             on_device.verify(made, runtime)
@@ -104,7 +104,7 @@ def export_bundle(
             stage(f"filling its memory with {len(batch.slots)} latents")
             files = {**manifest.files, INITIAL: _seed(made, batch)}
             manifest = dataclasses.replace(manifest, files=files)
-            (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+            write_manifest(made, manifest)
         if installed_runtimes():
             stage("measuring what it costs here")
             try:
@@ -114,7 +114,7 @@ def export_bundle(
                 stage(f"not measured: {error}")
             else:
                 manifest = dataclasses.replace(manifest, measured=costs)
-                (made / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+                write_manifest(made, manifest)
     return out
 
 
