@@ -20,13 +20,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from lrtflite.memory import ReplayMemory
 from numpy.typing import NDArray
 from worlds import Latents, World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
 from lrtflite.bundle import demo_bundle
 from lrtflite.machine import this_machine
-from lrtflite.memory import ReplayMemory
 from lrtflite.metrics import accuracy
 from lrtflite.minibatch import Composition, minibatches
 from lrtflite.runtime import Model, describe_runtime

@@ -16,6 +16,6 @@ def few_classes(manifest: Manifest, *, known: int, coming: int) -> str | None:
     return (
         f"All above {manifest.replay_layer} trains, and the first session has {coming} "
         f"class{'es' * (coming != 1)}: taught a few at a time from nothing, such a bundle "
-        f"recognises less than one of pool6. Teach {ENOUGH} or more classes first (`lrtflite "
-        "teach`), or convert at pool6."
+        f"recognises less than one that trains its last layer only. Teach {ENOUGH} or more classes "
+        "first (`lrtflite teach`), or convert with the default replay layer."
     )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lrtflite.errors import BundleError
 from lrtflite.manifest import File, Manifest
+from lrtflite.manifest_reading import read_manifest
 
 MANIFEST = "manifest.json"
 FEATURES = "features.tflite"
@@ -43,7 +44,7 @@ class Bundle:
             ) from error
         except (OSError, UnicodeDecodeError) as error:
             raise BundleError(f"Cannot read {manifest_path}: {error}") from error
-        manifest = Manifest.from_json(text, where=str(manifest_path))
+        manifest = read_manifest(text, where=str(manifest_path))
         for name in FILES:
             if name not in manifest.files:
                 raise BundleError(f"Expected {name} among the files of {manifest_path}")

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.undisturbed import undisturbed
 
-FORMAT = 2
+FORMAT = 3
 KEPT = 2
 _CHUNK = 1 << 20
 _NAME = re.compile(r"state-(\d{8})\.npz")

@@ -12,6 +12,7 @@ LrtfliteError
 │   └── UnreadableFile a picture or video that is missing, damaged or of another kind
 ├── SessionCancelled   learning stopped on request; says where it can go on from
 ├── RuntimeMissing     no TFLite runtime, or not the one that was asked for
+├── PluginError        a plugin that cannot be imported
 └── MissingExtra       an optional part is not installed; names the pip command
 
 A message says what was expected, what came, and what to do, in one line.
@@ -80,6 +81,10 @@ class SessionCancelled(LrtfliteError):
 
 class RuntimeMissing(LrtfliteError):
     """No TFLite runtime is installed, or not the one that was asked for."""
+
+
+class PluginError(LrtfliteError):
+    """A plugin that is named in the environment or by an entry point cannot be imported."""
 
 
 class MissingExtra(LrtfliteError):

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
-
 from lrtflite.errors import ModelError
+from lrtflite.networks import Architecture
 
 # The paper's Table "model_arch": block, filters of its pointwise convolution at alpha 1.0, stride
 # of its depthwise one. Before them comes conv1 (3x3, 32 filters, stride 2), after them pool6, fc7.
@@ -38,7 +37,6 @@ REPLAY_LAYERS: tuple[str, ...] = ("images", *KERAS_NAMES, "pool6")
 
 # Side of the square frames, and width relative to the paper's network.
 SIZES = (32, 1024)
-MOST_CLASSES = 100_000
 ALPHAS = (1 / CONV1_FILTERS, 4.0)
 
 
@@ -51,9 +49,12 @@ def check_network(alpha: float | None, input_size: int) -> None:
 
 
 def check_replay_layer(name: str) -> None:
-    """Refuse a layer that is not there, or lies inside a unit."""
-    if name in REPLAY_LAYERS:
-        return
+    """Raise ModelError for a layer that is not there, or lies inside a unit."""
+    MOBILENET_V1.check_layer(name)
+
+
+def _explain_layer(name: str) -> None:
+    """Raise ModelError for names that users are likely to know from elsewhere."""
     if name.endswith("_relu") and (unit := PAPER_NAMES.get(name.removesuffix("_relu"))):
         raise ModelError(
             f"Expected a replay layer by the paper's name, got {name!r}; take {unit!r}"
@@ -65,18 +66,27 @@ def check_replay_layer(name: str) -> None:
         )
     if name == "fc7":
         raise ModelError("Expected a replay layer below the classifier, got 'fc7'; take 'pool6'")
-    halves = [layer for layer in REPLAY_LAYERS if layer.startswith(f"{name}/")]
-    if near := halves or get_close_matches(name.lower(), REPLAY_LAYERS, n=1, cutoff=0.75):
-        meant = " or ".join(map(repr, near))
-        raise ModelError(f"Expected a replay layer, got {name!r}; did you mean {meant}?")
-    raise ModelError(f"Expected a replay layer of {', '.join(REPLAY_LAYERS)}, got {name!r}")
 
 
 def _unit_around(name: str) -> str | None:
-    """The unit that a layer is part of, by this project's names or those of keras.applications."""
+    """Return the unit that a layer is part of, by our names or those of keras.applications."""
     unit = name.rpartition("/")[0]
     if unit in REPLAY_LAYERS:
         return unit
     if name in PAPER_NAMES:
         return PAPER_NAMES[name]
     return PAPER_NAMES.get(name.removesuffix("_bn"))
+
+
+MOBILENET_V1 = Architecture(
+    name="mobilenet_v1",
+    title="MobileNetV1",
+    replay_layers=REPLAY_LAYERS,
+    classifier="fc7",
+    resting_layers=("conv6/sep", "pool6"),
+    # Below it, units near the camera follow the light of the last sessions (docs/replay-layers.md).
+    lowest_quick="conv3_1/dw",
+    build="lrtflite.host.weights:build_mobilenet_v1",
+    named_weights=("demo", "imagenet", "none"),
+    explain_layer=_explain_layer,
+)

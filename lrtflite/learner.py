@@ -16,36 +16,37 @@ from numpy.typing import NDArray
 from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import State
+from lrtflite.committed_state import CommittedState
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames import check_frame, check_frames, check_no_path
-from lrtflite.knowledge import Knowledge
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.manifest import Training
-from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS
-from lrtflite.model_state import restore_models, save_models
+from lrtflite.model_state import save_models
 from lrtflite.prediction import Prediction, top_predictions
+from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
 from lrtflite.run_session import run_session
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
 from lrtflite.slots import Label, Labels, SlotNumbers
+from lrtflite.training import Training
 
-# The head's tensors that have a row per class slot: consolidated weights and pattern counts.
-CLASS_TENSORS = ("head/cw", "head/past")
-# Of latents in one call of `infer`.
+# Most bytes of latents passed to one `infer` call.
 AT_ONCE_BYTES = 1 << 20
 _log = logging.getLogger("lrtflite")
 
 
 class Learner:
-    """Predicts, learns and remembers; see `Learner.open`."""
+    """Predicts, learns and remembers; see `Learner.open`.
 
-    def __init__(self, knowledge: Knowledge) -> None:
-        self.bundle = knowledge.bundle
-        self.memory = knowledge.memory
-        self.runtime = knowledge.features.runtime
-        self._known = knowledge
+    `committed` is what it works on; a client of its own has no business there.
+    """
+
+    def __init__(self, committed: CommittedState) -> None:
+        self.bundle = committed.bundle
+        self.memory = committed.memory
+        self.runtime = committed.features.runtime
+        self.committed = committed
 
     @classmethod
     def open(
@@ -76,8 +77,15 @@ class Learner:
             seed=seed,
             read_only=read_only,
         )
+        return cls.open_with(bundle, state, options)
+
+    @classmethod
+    def open_with(
+        cls, bundle: str | Path | Bundle, state: str | Path | None, options: LearnerOptions
+    ) -> Learner:
+        """`open` for a caller that has its options as one value."""
         opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
-        return cls(Knowledge.open(opened, state, options))
+        return cls(CommittedState.open(opened, state, options))
 
     @property
     def training(self) -> Training:
@@ -87,24 +95,24 @@ class Learner:
     @property
     def sessions(self) -> int:
         """How many were committed."""
-        return self._known.sessions
+        return self.committed.sessions
 
     @property
     def labels(self) -> tuple[str | None, ...]:
         """The label of each slot; None where it is free."""
-        return self._known.slots.labels
+        return self.committed.slots.labels
 
     @property
     def learned(self) -> tuple[str, ...]:
         """The labels that have learned something: those that `predict` can answer."""
-        return self._known.learned
+        return self.committed.learned_labels
 
     def extract(self, frames: NDArray[np.uint8]) -> NDArray[Any]:
         """Latents (n, ...) of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
         manifest = self.bundle.manifest
         frames = check_frames(frames, manifest.input_size)
         latents = np.empty((len(frames), *manifest.latent_shape), manifest.latent_dtype)
-        with self._known.answering:
+        with self.committed.answering:
             for row, frame in enumerate(frames):
                 latents[row] = self._extract_one(frame)
         return latents
@@ -115,22 +123,27 @@ class Learner:
         # A few at a time: the trunk's arrays are many times as large as the latents.
         few = max(1, AT_ONCE_BYTES // self.bundle.manifest.latent_bytes)
         parts = [checked[start : start + few] for start in range(0, len(checked), few)]
-        with self._known.answering:
-            run = self._known.serving.run
-            return np.concatenate([run("infer", latents=p)["probabilities"] for p in parts])
+        with self.committed.answering:
+            run, dtype = self.committed.serving.run, self.bundle.manifest.train_dtype
+            return np.concatenate(
+                [
+                    run("infer", latents=part.astype(dtype, copy=False))["probabilities"]
+                    for part in parts
+                ]
+            )
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
         """Return the `top` labels for each frame, the likeliest first; fewer while few are learned.
 
         Raise InputError while nothing is learned.
         """
-        with self._known.answering:
+        with self.committed.answering:
             return self.predict_latents(self.extract(frames), top=top)
 
     def predict_latents(self, latents: NDArray[Any], *, top: int = 3) -> list[list[Prediction]]:
         """`predict` for a client that has latents already."""
         top = whole_number("top", top, least=1)
-        with self._known.answering:
+        with self.committed.answering:
             if not self.learned:
                 raise InputError(
                     "This learner has learned nothing yet; teach it a label with learn() first"
@@ -158,7 +171,7 @@ class Learner:
             if isinstance(frames, np.ndarray) and frames.ndim == 3:
                 frames = frames[np.newaxis]
             # First, so that a bad label is refused before the camera records.
-            places = self._known.slots.place_all(labels, slot=slot)
+            places = self.committed.slots.place_all(labels, slot=slot)
             check_no_path(frames)
             single = isinstance(frames, np.ndarray) and frames.ndim == 0
             if single or not isinstance(frames, Iterable):
@@ -178,7 +191,7 @@ class Learner:
                 extract,
                 on_frame=lambda count: session.report("extract", count, total),
             )
-            return run_session(self._known, session, latents, places, training, frames=kept)
+            return run_session(self.committed, session, latents, places, training, frames=kept)
 
     def learn_latents(
         self,
@@ -192,48 +205,49 @@ class Learner:
     ) -> SessionReport:
         """`learn` for a client that has latents already; without frames, no moments move."""
         with self._session(on_progress, cancel) as session:
-            places = self._known.slots.place_all(labels, slot=slot)
+            places = self.committed.slots.place_all(labels, slot=slot)
             checked = self._check_latents(latents)
-            return run_session(self._known, session, checked, places, training)
+            return run_session(self.committed, session, checked, places, training)
 
     def undo(self) -> None:
         """Return to the state before the last session (or rename, or forget)."""
-        self._known.undo()
+        self.committed.undo()
 
     def rename(
         self, label: Label | None = None, new: Label | None = None, *, slot: int | None = None
     ) -> None:
         """Give the class of a label, or of a slot by its number, the name `new`."""
-        known = self._known
-        with known.change():
-            models = save_models(known.serving, known.features)
-            known.commit(models, slots=known.slots.rename(label, new, slot=slot))
+        committed = self.committed
+        with committed.change():
+            slots = committed.slots.rename(label, new, slot=slot)
+            tensors = save_models(committed.serving, committed.features)
+            committed.commit(tensors, committed.learned, slots=slots)
 
     def forget(self, label: Label | None = None, *, slot: int | None = None) -> None:
         """Unlearn a class: its weights, its patterns and its name; the slot is free again."""
-        known = self._known
-        with known.change():
-            number = known.slots.find(label, slot=slot)
-            slots = known.slots.free(number)
-            models = save_models(known.serving, known.features)
-            for name in CLASS_TENSORS:
-                models[name][number] = 0
-            restore_models(models, known.training, known.adapting)
+        committed = self.committed
+        with committed.change():
+            number = committed.slots.find(label, slot=slot)
+            slots = committed.slots.free(number)
+            mask = np.zeros(len(slots.labels), np.float32)
+            mask[number] = 1
+            learned = committed.working.run("forget", mask=mask)["learned"] > 0
+            tensors = save_models(committed.working, committed.adapting)
             self.memory.forget(number)
-            known.commit(models, slots=slots)
+            committed.commit(tensors, learned, slots=slots)
 
     def ship(self, out: str | Path, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from all that this one knows."""
         # Written while no session may change the memory, so that no second copy of it is made.
-        with self._known.alone():
-            return ship(self.bundle, self._known.state(), out, replace_bundle=replace)
+        with self.committed.alone():
+            return ship(self.bundle, self.committed.state(), out, replace_bundle=replace)
 
     def snapshot(self, *, sessions: int | None = None) -> State:
         """Return all that this learner is; `sessions` in place of how many it has had."""
-        with self._known.alone():
-            state = self._known.state()
+        with self.committed.alone():
+            state = self.committed.state()
             # The memory changes in place.
-            for name in (MEMORY_LATENTS, MEMORY_LABELS):
+            for name in (MEMORY_CODES, MEMORY_SLOTS):
                 state.arrays[name] = state.arrays[name].copy()
         if sessions is not None:
             state.meta["sessions"] = sessions
@@ -244,7 +258,7 @@ class Learner:
 
         A session that is running is not committed; the path is let go when it ends.
         """
-        self._known.close()
+        self.committed.close()
 
     def __enter__(self) -> Learner:
         return self
@@ -258,7 +272,7 @@ class Learner:
         self.close()
 
     def _extract_one(self, frame: NDArray[np.uint8]) -> NDArray[Any]:
-        extracted = self._known.features.run("extract", frames=frame[np.newaxis])
+        extracted = self.committed.features.run("extract", frames=frame[np.newaxis])
         latent: NDArray[Any] = extracted["latents"][0]
         return latent
 
@@ -269,5 +283,5 @@ class Learner:
     def _session(
         self, on_progress: OnProgress | None, cancel: threading.Event | None
     ) -> Iterator[Session]:
-        with self._known.change():
+        with self.committed.change():
             yield Session(on_progress, cancel)

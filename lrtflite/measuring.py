@@ -20,7 +20,6 @@ from lrtflite.bundle import Bundle
 from lrtflite.costs import FRAMES, Costs
 from lrtflite.learner import Learner
 from lrtflite.machine import this_machine
-from lrtflite.minibatch import Composition
 from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import default_threads, describe_runtime
 
@@ -58,16 +57,15 @@ def _measure(learner: Learner, threads: int) -> Costs:
         training=learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS),
     )
     # The first step allocates; the rest of the session is paid once, however many steps it has.
-    steps_ms = [sum(pair) for pair in zip(report.timings["prepare"], report.timings["train"])]
-    step_ms = float(np.median(steps_ms[1:]))
+    trains = "train" in report.timings
+    steps_ms = [
+        sum(pair)
+        for pair in zip(report.timings.get("prepare", ()), report.timings.get("train", ()))
+    ]
+    step_ms = float(np.median(steps_ms[1:])) if trains else 0.0
     once_ms = report.ready_to_committed_ms - sum(steps_ms)
-    composition = Composition.of(
-        batch_size=manifest.batch_size,
-        new_per_batch=manifest.new_per_batch,
-        new=FRAMES,
-        stored=count,
-    )
-    steps = composition.steps(FRAMES, learner.training)
+    feeding = learner.training.feeding
+    steps = feeding.steps(new=FRAMES, stored=count) if trains else 0
     return Costs(
         machine=str(this_machine()),
         runtime=describe_runtime(learner.runtime),

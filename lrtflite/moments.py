@@ -11,30 +11,27 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.manifest import Training
 from lrtflite.runtime import Model
 from lrtflite.session import Session
+from lrtflite.training import Training
 
 
 def adapt_moments(
     features: Model,
     frames: Sequence[NDArray[np.uint8]],
-    *,
-    group: int,
     training: Training,
     session: Session,
 ) -> None:
-    """Show a session's frames to `features` once, in groups of `group`, in the order they came.
+    """Show a session's frames to `features` once, in groups, in the order they came.
 
-    In the paper the moments move with every new mini-batch of every epoch; here one pass has the
-    rate of all epochs together. A group is always full, wrapping around to the first frames:
-    padding would spoil the moments.
+    A group is always full, wrapping around to the first frames: padding would spoil the moments.
     """
-    rate = 1 - (1 - training.adapt_rate) ** training.epochs
-    if not rate:
+    if not frames:
         return
+    group = training.feeding.new_per_batch
+    rates = training.scalars(features.signatures["adapt"].inputs)
     for start in range(0, len(frames), group):
         rows = [frames[row % len(frames)] for row in range(start, start + group)]
         with session.clock("adapt"):
-            features.run("adapt", frames=np.stack(rows), rate=np.array([rate], np.float32))
+            features.run("adapt", frames=np.stack(rows), **rates)
         session.report("adapt", min(start + group, len(frames)), len(frames))

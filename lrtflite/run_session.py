@@ -9,21 +9,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.advice import few_classes
+from lrtflite.committed_state import CommittedState
 from lrtflite.errors import InputError
 from lrtflite.head_training import check_finite, train_head
-from lrtflite.knowledge import Knowledge
-from lrtflite.manifest import Training
-from lrtflite.minibatch import Latents
+from lrtflite.minibatch import Patterns
 from lrtflite.model_state import save_models
 from lrtflite.moments import adapt_moments
+from lrtflite.replay.policies import Latents
 from lrtflite.session import Session, SessionReport
 from lrtflite.slots import Slots, for_each
+from lrtflite.training import Training
 
 _log = logging.getLogger("lrtflite")
 
 
 def run_session(
-    known: Knowledge,
+    committed: CommittedState,
     session: Session,
     latents: Latents,
     places: tuple[NDArray[np.int32], Slots],
@@ -34,36 +35,32 @@ def run_session(
     """Train, adapt to `frames`, remember and commit; `places` is from `Slots.place_all`."""
     started = session.now()
     if not len(latents):
-        raise InputError("Expected at least one frame to learn from, got an empty session")
+        raise InputError(
+            "Expected at least one frame to learn from, got an empty session; give it frames"
+        )
     placed, slots = for_each(places[0], len(latents)), places[1]
-    manifest = known.bundle.manifest
+    manifest = committed.bundle.manifest
+    training = training or manifest.training
     coming = len(np.unique(placed))
-    if advice := few_classes(manifest, known=len(known.learned), coming=coming):
+    if advice := few_classes(manifest, known=len(committed.learned_labels), coming=coming):
         _log.warning("%s", advice)
     outcome = train_head(
-        known.training,
-        latents,
-        placed,
-        known.memory,
-        manifest=manifest,
-        training=training or manifest.training,
-        rng=known.rng,
+        committed.working,
+        Patterns(latents, placed, committed.memory),
+        training,
+        classes=manifest.slots,
+        rng=committed.rng,
         session=session,
     )
-    adapt_moments(
-        known.adapting,
-        frames,
-        group=manifest.new_per_batch,
-        training=outcome.training,
-        session=session,
-    )
-    number = known.sessions + 1
+    if outcome.trains:
+        adapt_moments(committed.adapting, frames, training, session)
+    number = committed.sessions + 1
     with session.clock("memory"):
-        known.memory.update(latents, placed, session=number, rng=known.rng)
+        committed.memory.update(latents, placed, session=number, rng=committed.rng)
     with session.clock("checkpoint"):
-        models = save_models(known.training, known.adapting)
-        check_finite(models, outcome)
-        known.commit(models, slots=slots, sessions=number)
+        tensors = save_models(committed.working, committed.adapting)
+        check_finite(tensors, outcome)
+        committed.commit(tensors, outcome.learned > 0, slots=slots, sessions=number)
     session.report("checkpoint", 1, 1)
     return SessionReport(
         session=number,
@@ -72,7 +69,7 @@ def run_session(
         steps=outcome.steps,
         loss=outcome.loss,
         accuracy=outcome.accuracy,
-        replay_patterns=len(known.memory),
+        replay_patterns=len(committed.memory),
         ready_to_committed_ms=session.since(started),
         timings=session.timings,
     )

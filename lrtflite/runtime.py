@@ -20,12 +20,18 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.errors import BundleError, RuntimeMissing, pip_command
+from lrtflite.table import Table
 
-# runtime name -> (distribution, module with an `Interpreter`)
-RUNTIMES = {
-    "litert": ("ai-edge-litert", "ai_edge_litert.interpreter"),
-    "tflite": ("tflite-runtime", "tflite_runtime.interpreter"),
-}
+# The name of whichever runtime is installed.
+AUTO = "auto"
+# Runtime name -> (distribution, module with an `Interpreter`), in order of preference.
+RUNTIMES: Table[tuple[str, str]] = Table(
+    "runtime",
+    {
+        "litert": ("ai-edge-litert", "ai_edge_litert.interpreter"),
+        "tflite": ("tflite-runtime", "tflite_runtime.interpreter"),
+    },
+)
 # Threads of one model. More than a machine has cores are slower, and a million take it down.
 MOST_THREADS = 64
 # Most threads of a model by default where a trunk trains. Above `conv5_4/dw` two were 1.9 times as
@@ -52,10 +58,16 @@ def installed_runtimes() -> list[str]:
     return [name for name, (_, module) in RUNTIMES.items() if _importable(module)]
 
 
+def check_runtime(name: str) -> None:
+    """Raise RuntimeMissing unless `name` is `auto` or a runtime of the table, installed or not."""
+    if name != AUTO and name not in RUNTIMES:
+        known = ", ".join((AUTO, *RUNTIMES))
+        raise RuntimeMissing(f"Expected a runtime of {known}, got {name!r}; choose one of these")
+
+
 def pick_runtime(name: str = "auto") -> str:
     """Turn `auto`, `litert` or `tflite` into the name of an installed runtime."""
-    if name not in ("auto", *RUNTIMES):
-        raise RuntimeMissing(f"Expected a runtime of auto, {', '.join(RUNTIMES)}, got {name!r}")
+    check_runtime(name)
     found = installed_runtimes()
     if name in found:
         return name

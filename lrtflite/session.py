@@ -16,21 +16,24 @@ from lrtflite.errors import SessionCancelled
 class Progress:
     """Where a session stands. `total` is None while frames still arrive from an iterator."""
 
-    phase: str  # "extract", "train", "adapt" or "checkpoint"
+    phase: str  # "extract", "train", "gather", "adapt" or "checkpoint"
     done: int
     total: int | None
 
 
 @dataclass(frozen=True)
 class SessionReport:
-    """What a session did. `timings` are milliseconds per occurrence of each phase."""
+    """The outcome of a session. `timings` are milliseconds per occurrence of each phase.
+
+    `loss` and `accuracy` are means over the last epoch; None for a head that takes no steps.
+    """
 
     session: int
     frames: int
     labels: tuple[str, ...]
     steps: int
-    loss: float
-    accuracy: float
+    loss: float | None
+    accuracy: float | None
     replay_patterns: int
     ready_to_committed_ms: float
     timings: dict[str, list[float]] = field(repr=False)

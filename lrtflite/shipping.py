@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,11 +13,10 @@ from lrtflite.bundle import FILES, INITIAL, Bundle, digest, write_manifest
 from lrtflite.checkpoint import State, read_state, write_state
 from lrtflite.destination import check_out, making_bundle
 from lrtflite.errors import BundleError, StateError
-from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS, balanced
+from lrtflite.replay.codecs import CODECS
+from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
+from lrtflite.replay.policies import balanced_choice
 from lrtflite.runtime import Model
-
-# Counts of patterns by class slot: a class that was never taught has 0.
-TAUGHT = "head/past"
 
 
 def ship(bundle: Bundle, state: State, out: str | Path, *, replace_bundle: bool = False) -> Bundle:
@@ -50,27 +49,31 @@ def read_initial(bundle: Bundle, *, later: Sequence[str] = ()) -> State | None:
         raise BundleError(f"{error}; copy the bundle again") from error
 
 
-def taught_labels(state: State) -> tuple[str, ...]:
-    """Return the labels that a state has learned something of; a name alone is not enough."""
-    named = zip(state.meta["labels"], state.arrays[TAUGHT])
-    return tuple(label for label, patterns in named if label is not None and patterns > 0)
+def learned_labels(labels: Sequence[str | None], learned: Iterable[bool]) -> tuple[str, ...]:
+    """Return the labels whose slot has learned something; a name alone is not enough."""
+    return tuple(label for label, known in zip(labels, learned) if label is not None and known)
+
+
+def labels_of(state: State) -> tuple[str, ...]:
+    """Return the labels that a state can answer."""
+    return learned_labels(state.meta["labels"], state.meta["learned"])
 
 
 def shipped_labels(bundle: Bundle) -> tuple[str, ...]:
     """Return the labels that a bundle was taught before it shipped."""
-    state = read_initial(bundle, later=(MEMORY_LATENTS,))
-    return () if state is None else taught_labels(state)
+    state = read_initial(bundle, later=(MEMORY_CODES,))
+    return () if state is None else labels_of(state)
 
 
 def fit_memory(initial: State, capacity: int, rng: np.random.Generator) -> State:
     """Return the state with at most `capacity` latents, the same number of each class."""
-    slots = initial.arrays[MEMORY_LABELS]
+    slots = initial.arrays[MEMORY_SLOTS]
     if len(slots) <= capacity:
         return initial
     assert initial.path is not None  # it was read from a bundle
-    kept = balanced(slots[:0], slots, capacity=capacity, session=1, rng=rng).picks
-    latents = read_state(initial.path).arrays[MEMORY_LATENTS][kept]
-    arrays = {**initial.arrays, MEMORY_LATENTS: latents, MEMORY_LABELS: slots[kept]}
+    kept = np.sort(balanced_choice(slots, capacity, rng))
+    codes = read_state(initial.path).arrays[MEMORY_CODES][kept]
+    arrays = {**initial.arrays, MEMORY_CODES: codes, MEMORY_SLOTS: slots[kept]}
     return replace(initial, arrays=arrays)
 
 
@@ -82,11 +85,13 @@ def check_initial(bundle: Bundle, head: Model) -> str:
     manifest = bundle.manifest
     expected = {f"head/{k}": v.shape for k, v in head.signatures["restore"].inputs.items()}
     found = {k: v.shape for k, v in state.arrays.items() if k.startswith("head/")}
-    labels, latents = state.arrays[MEMORY_LABELS], state.arrays[MEMORY_LATENTS]
+    slots, codes = state.arrays[MEMORY_SLOTS], state.arrays[MEMORY_CODES]
+    codec = CODECS.choose(manifest.codec)(manifest.latent_form)
     if (
         found != expected
-        or latents.shape != (len(labels), *manifest.latent_shape)
-        or latents.dtype != manifest.latent_dtype
+        or state.meta["codec"] != manifest.codec
+        or codes.shape != (len(slots), *codec.shape)
+        or codes.dtype != codec.dtype
         or tuple(state.meta["labels"]) != manifest.labels
         or state.meta["bundle"] != bundle.identity
     ):
@@ -94,4 +99,4 @@ def check_initial(bundle: Bundle, head: Model) -> str:
             f"Expected an initial state of the bundle {bundle.path}, got one of another; "
             "copy the bundle again"
         )
-    return f"{len(taught_labels(state))} classes, {len(labels)} latents in its memory"
+    return f"{len(labels_of(state))} classes, {len(slots)} latents in its memory"

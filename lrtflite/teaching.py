@@ -14,8 +14,8 @@ from lrtflite.data import FrameSource, whole_batch
 from lrtflite.destination import check_out
 from lrtflite.errors import InputError
 from lrtflite.learner import Learner
-from lrtflite.manifest import Training
 from lrtflite.session import Progress, SessionReport
+from lrtflite.training import Training
 
 # phase ("extract", "train", "adapt", "checkpoint" or "test"), done, total
 OnStep = Callable[[str, int, int], None]

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import lrtflite.knowledge as knowledge_module
 import numpy as np
 import pytest
 
-import lrtflite.knowledge as knowledge_module
 from fake_bundle import SHAPE, FakeModel, make_bundle
 from lrtflite import Learner
 from lrtflite.advice import few_classes

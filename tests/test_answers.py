@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import lrtflite.knowledge as knowledge_module
 import numpy as np
 import pytest
 
-import lrtflite.knowledge as knowledge_module
 from fake_bundle import SHAPE, FakeModel, make_bundle
 from learning import TRAINING, frames_of, latents_of
 from lrtflite import Learner

@@ -8,11 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import lrtflite.knowledge as knowledge_module
 import numpy as np
 import pytest
 
 import lrtflite.checkpoint as checkpoint_module
-import lrtflite.knowledge as knowledge_module
 from fake_bundle import BATCH, NEW, SHAPE, SIZE, TRAINING, FakeModel, make_bundle
 from learning import fingerprint
 from lrtflite import Learner, Progress

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lrtflite.memory import ReplayMemory, algorithm1
 
 from lrtflite.errors import InputError
-from lrtflite.memory import ReplayMemory, algorithm1
 
 
 def patterns(session: int, count: int) -> np.ndarray:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-
 from lrtflite.memory import ReplayMemory
+
 from lrtflite.minibatch import Composition, minibatches
 
 

@@ -63,6 +63,7 @@ def command(bundle: str, as_json: bool) -> None:
 
 def _knows(bundle: Bundle) -> str:
     from lrtflite.memory import MEMORY_LABELS
+
     from lrtflite.shipping import read_initial, taught_labels
 
     state = read_initial(bundle)

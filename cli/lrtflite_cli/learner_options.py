@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any, Callable
 
 import click
-
 from lrtflite.memory import POLICIES
+
 from lrtflite.runtime import MOST_THREADS, RUNTIMES, TRUNK_THREADS
 
 

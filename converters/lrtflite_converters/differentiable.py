@@ -12,8 +12,7 @@ so products are rank 3.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Callable
 
 import tensorflow as tf
@@ -88,7 +87,7 @@ def depthwise(
             dx = _depthwise(dy, flipped, 1, "SAME")  # the same, without a padded copy
         else:
             dx = _depthwise(window.spread(dy), flipped, 1, "VALID")
-        taps = [_column_sums(tap * dy) for tap in window.taps(x)]
+        taps = [column_sums(tap * dy) for tap in window.taps(x)]
         return dx, tf.reshape(tf.stack(taps), kernel.shape)
 
     wide, padding = _padded(x, edges)
@@ -125,117 +124,15 @@ def _depthwise_product(x: Tensor, kernel: Tensor, window: Window) -> tuple[Tenso
 
 
 @dataclass(frozen=True)
-class Renorm:
-    """What Batch Renorm in training mode does to one batch: y = scale * x + shift per channel.
-
-    The batch may come in parts, which share nothing but their sums; so a large batch never needs
-    more than a part's worth of intermediate arrays.
-    """
-
-    scale: Tensor  # (C,), as all below
-    shift: Tensor
-    r: Tensor
-    d: Tensor
-    mean: Tensor
-    sigma: Tensor
-    unbiased: Tensor
-    count: float
-
-    @classmethod
-    def of(
-        cls,
-        parts: Sequence[Tensor],
-        gamma: Tensor,
-        beta: Tensor,
-        mean: Tensor,
-        variance: Tensor,
-        *,
-        r_max: Tensor,
-        d_max: Tensor,
-        epsilon: float = 1e-5,
-    ) -> Renorm:
-        """`parts` are (..., C); `mean` and `variance` the moving moments from before this step."""
-        count = float(sum(math.prod(x.shape[:-1]) for x in parts))
-        batch_mean = _total(_column_sums(x) for x in parts) / count
-        # Not the mean of squares less the square of the mean, which cancels in float32.
-        squares = _total(_column_sums(tf.math.squared_difference(x, batch_mean)) for x in parts)
-        batch_variance = squares / count
-        batch_sigma, sigma = tf.sqrt(batch_variance + epsilon), tf.sqrt(variance + epsilon)
-        r = tf.clip_by_value(batch_sigma / sigma, 1.0 / r_max, r_max)
-        d = tf.clip_by_value((batch_mean - mean) / sigma, -d_max, d_max)
-        scale = gamma * r / batch_sigma
-        return cls(
-            scale=scale,
-            shift=gamma * d + beta - scale * batch_mean,
-            r=r,
-            d=d,
-            mean=batch_mean,
-            sigma=batch_sigma,
-            unbiased=batch_variance * (count / (count - 1.0)),
-            count=count,
-        )
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.scale * x + self.shift
-
-    def moved(self, mean: Tensor, variance: Tensor, *, rate: Tensor) -> tuple[Tensor, Tensor]:
-        """The moving moments after this batch; `rate` is the share of the new ones."""
-        return mean + rate * (self.mean - mean), variance + rate * (self.unbiased - variance)
-
-    def after(self, *triggers: Tensor) -> Renorm:
-        """The same, for a value that should not be computed before these are there."""
-        return replace(self, scale=after(self.scale, *triggers))
-
-    def pull(self, parts: Sequence[Tensor], dys: Sequence[Tensor]) -> RenormPull:
-        """Of all parts: through the batch's moments, not through r and d."""
-        # With x^ = (x - mean) / sigma: dx = scale (dy - mean(dy) - x^ mean(dy x^)), which is
-        # a dy + b x + c with one a, b, c per channel.
-        sum_dy = _total(_column_sums(dy) for dy in dys)
-        products = _total(_column_sums(dy * x) for x, dy in zip(parts, dys))
-        sum_dy_x = (products - self.mean * sum_dy) / self.sigma
-        b = -self.scale * sum_dy_x / (self.count * self.sigma)
-        return RenormPull(
-            a=self.scale,
-            b=b,
-            c=-self.scale * sum_dy / self.count - b * self.mean,
-            dgamma=self.r * sum_dy_x + self.d * sum_dy,
-            dbeta=sum_dy,
-        )
-
-
-@dataclass(frozen=True)
-class RenormPull:
-    """From the gradient of a part to that of what came in: dx = a * dy + b * x + c per channel."""
-
-    a: Tensor  # (C,), as all below
-    b: Tensor
-    c: Tensor
-    dgamma: Tensor
-    dbeta: Tensor
-
-    def __call__(self, x: Tensor, dy: Tensor) -> Tensor:
-        return self.a * dy + (self.b * x + self.c)
-
-    def after(self, *triggers: Tensor, apart: bool = False) -> RenormPull:
-        """The same, for a gradient that should not be computed before these are there."""
-        late = {name: after(getattr(self, name), *triggers, apart=apart) for name in ("a", "b")}
-        return replace(self, **late)
-
-
-@dataclass(frozen=True)
 class Activation:
-    """An activation whose slope, 0 or 1, can be told from its own value."""
+    """An activation whose slope, 0 or 1, can be told from its own value; None is 1 everywhere."""
 
     value: Callable[[Tensor], Tensor]
-    slope: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor] | None
 
-    def __call__(self, x: Tensor) -> tuple[Tensor, Pullback]:
-        y = self.value(x)
-
-        def pull(dy: Tensor) -> Gradients:
-            return (dy * self.slope(y),)
-
-        return y, pull
+    def gate(self, y: Tensor, dy: Tensor) -> Tensor:
+        """Return the gradient before the activation, from that of its value `y`."""
+        return dy if self.slope is None else self.slope(y) * dy
 
 
 def _positive(y: Tensor) -> Tensor:
@@ -248,27 +145,9 @@ def _clipped(y: Tensor) -> Tensor:
     return tf.clip_by_value(y, -1.0, 1.0)
 
 
+linear = Activation(lambda x: x, None)
 relu = Activation(tf.nn.relu, _positive)
 relu6 = Activation(tf.nn.relu6, lambda y: _clipped((y * _STEEP) * (6.0 - y)))
-
-
-def after(vector: Tensor, *triggers: Tensor, apart: bool = False) -> Tensor:
-    """`vector`, not to be used before the triggers are there.
-
-    What the backward pass needs of the forward one is cheaper to compute again than to keep, but
-    a converter merges equal expressions, and a runtime computes what it can as early as it can.
-    This adds zeros that only the triggers give.
-
-    A delegate keeps what goes into and out of one of its parts of the graph until all of that part
-    is done. `apart` ends such a part: delegates leave it to the runtime to make integers.
-    """
-    for trigger in triggers:
-        rank = len(trigger.shape)
-        zero = _zero(tf.reshape(tf.slice(trigger, [0] * rank, [1] * rank), [1]))
-        if apart:
-            zero = _zero(tf.cast(tf.cast(zero, tf.int32), tf.float32))
-        vector = vector + zero
-    return vector
 
 
 def global_average_pool(x: Tensor) -> tuple[Tensor, Pullback]:
@@ -311,26 +190,15 @@ def _depthwise(x: Tensor, kernel: Tensor, stride: int, padding: str) -> Tensor:
     return tf.nn.depthwise_conv2d(x, kernel, [1, stride, stride, 1], padding)
 
 
-def _zero(x: Tensor) -> Tensor:
-    return tf.minimum(tf.maximum(x, 0.0), 0.0)
-
-
 def _rank_3(x: Tensor) -> Tensor:
     return x if len(x.shape) == 3 else tf.reshape(x, [1, *x.shape])
-
-
-def _column_sums(x: Tensor) -> Tensor:
-    """(..., C) -> (C,)."""
-    return tf.reduce_sum(x, axis=list(range(len(x.shape) - 1)))
-
-
-def _total(terms: Iterable[Tensor]) -> Tensor:
-    first, *others = terms
-    for term in others:
-        first = first + term
-    return first
 
 
 def _rows(x: Tensor) -> Tensor:
     """(n, H, W, C) -> (n * H * W, C)."""
     return tf.reshape(x, [-1, x.shape[-1]])
+
+
+def column_sums(x: Tensor) -> Tensor:
+    """(..., C) -> (C,)."""
+    return tf.reduce_sum(x, axis=list(range(len(x.shape) - 1)))

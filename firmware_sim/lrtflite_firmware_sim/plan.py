@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
+from lrtflite.memory import POLICIES, check_memory
+
 from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
 from lrtflite.data import (
@@ -25,7 +27,6 @@ from lrtflite.data import (
 from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
 from lrtflite.manifest import Manifest, Training
-from lrtflite.memory import POLICIES, check_memory
 from lrtflite.runtime import MOST_THREADS, RUNTIMES, default_threads
 from lrtflite.teaching import check_room
 

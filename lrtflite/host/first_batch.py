@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
-from lrtflite.memory import balanced
+from lrtflite.replay.policies import balanced_choice
 
 # Frames kept, the same number of each class: as many as the paper's app has latents.
 KEPT = 500
@@ -32,7 +32,7 @@ class FirstBatch:
 
     def sample(self, count: int, rng: np.random.Generator) -> FirstBatch:
         """Return at most `count` frames, the same number of each class as far as there are."""
-        kept = balanced(self.slots[:0], self.slots, capacity=count, session=1, rng=rng).picks
+        kept = np.sort(balanced_choice(self.slots, count, rng))
         return FirstBatch(self.images[kept], self.slots[kept])
 
     def to_npz(self) -> bytes:

@@ -10,7 +10,8 @@ import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.layer_names import BLOCKS, CONV1_FILTERS, MOST_CLASSES, check_network
+from lrtflite.layer_names import BLOCKS, CONV1_FILTERS, check_network
+from lrtflite.networks import MOST_CLASSES
 
 ACTIVATIONS = ("relu6", "relu")
 

@@ -11,15 +11,16 @@ import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite.host.mobilenet import conv_name, mobilenet_v1, norm_name
+from lrtflite.host.mobilenet import conv_name, mobilenet_v1, norm_name, scale_frames
 from lrtflite.host.model_file import first_line
+from lrtflite.host.network import Network
 from lrtflite.host.weight_files import (
     BackboneWeights,
     from_model,
     read_weights,
     write_weights,
 )
-from lrtflite.layer_names import KERAS_NAMES
+from lrtflite.layer_names import KERAS_NAMES, MOBILENET_V1
 
 # What keras.applications has weights for.
 PUBLISHED_SIZES = (128, 160, 192, 224)
@@ -58,6 +59,15 @@ def network(
         activation=activation or "relu6",
     )
     return model, load_weights(model, weights)
+
+
+def build_mobilenet_v1(*, weights: str, alpha: float | None, input_size: int) -> Network:
+    """Build the network for conversion, without a classifier; see `network`."""
+    model, origin = network(weights=weights, alpha=alpha, input_size=input_size, classes=0)
+    width = model.get_layer(MOBILENET_V1.pooled).output_shape[-1] / 1024
+    return Network(
+        MOBILENET_V1, model, scale_frames, f"{MOBILENET_V1.title} alpha {width:g}, {origin}"
+    )
 
 
 def load_weights(model: keras.Model, weights: str) -> str:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from lrtflite_converters.head import Head, convert_head
 
 from cwr_reference import cwr_session
 from lrtflite.flatbuffer_ops import custom_ops
-from lrtflite_converters.head import Head, convert_head
 
 
 def scalar(value: float) -> np.ndarray:

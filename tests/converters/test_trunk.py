@@ -13,13 +13,13 @@ import pytest
 import tensorflow as tf
 import tf_keras as keras
 from keras_reference import KerasReference, small_network
+from lrtflite_converters.head import Head, convert_head
 
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite.host.weights import network
 from lrtflite.layer_names import BLOCKS
 from lrtflite.runtime import installed_runtimes
 from lrtflite_converters import trunk as trunk_module
-from lrtflite_converters.head import Head, convert_head
 from lrtflite_converters.split import below, units_above
 from lrtflite_converters.trunk import Trunk
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 from click.testing import CliRunner
+from lrtflite_converters.usual import usual_training
 
 from lrtflite.layer_names import REPLAY_LAYERS
 from lrtflite_cli.convert import command
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.usual import usual_training
 
 QUICK = REPLAY_LAYERS[REPLAY_LAYERS.index("conv3_1/dw") :]
 

@@ -1,4 +1,4 @@
-"""What a learner knows, as one thing: a change of it is committed whole, or leaves no trace."""
+"""The committed state of a learner, in RAM and on disk; a change is committed whole or not at all."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint, State
+from lrtflite.contract import FEATURES, HEAD, breaches
 from lrtflite.errors import BundleError, LrtfliteError, StateError
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS, ReplayMemory
 from lrtflite.model_state import restore_models, save_models
+from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS, ReplayMemory
 from lrtflite.runtime import Model
-from lrtflite.shipping import TAUGHT, fit_memory, read_initial
+from lrtflite.shipping import fit_memory, learned_labels, read_initial
 from lrtflite.slots import Slots
-from lrtflite.verify import check_signatures
 
 # Attempts to read a state whose learner commits meanwhile, and so removes older generations.
 READS = 5
@@ -30,22 +30,26 @@ READS = 5
 
 @dataclass(frozen=True)
 class Commit:
-    """A change that is made: all that `serving` and the labels have yet to take over."""
+    """A change that is made: all that `serving` and the labels have yet to take over.
 
-    models: dict[str, NDArray[Any]]
+    `tensors` are those of both models, `learned` (C,) says which slots can be answered.
+    """
+
+    tensors: dict[str, NDArray[Any]]
+    learned: NDArray[np.bool_]
     slots: Slots
     sessions: int
 
 
 class Change:
-    """The one who changes a learner; alive as long as the change goes on."""
+    """A token of whoever changes a learner, alive as long as the change goes on."""
 
 
-class Knowledge:
+class CommittedState:
     """Weights, moments, memory, labels and random generator, in RAM and, given a path, on disk.
 
-    The head is held twice: `serving` has the consolidated weights and answers at any time,
-    `training` is where a session works. So are features whose moments move: `features` extracts,
+    The head is held twice: `serving` has the committed weights and answers at any time,
+    `working` is where a session trains. So are features whose moments move: `features` extracts,
     `adapting` moves; where moments are frozen, both are one. INVARIANT: outside a change each pair
     holds the state that is committed.
     """
@@ -57,32 +61,31 @@ class Knowledge:
         assert options.replay_size is not None
         assert options.policy is not None
         assert options.threads is not None
+        manifest = bundle.manifest
         self.bundle = bundle
         self.memory = ReplayMemory(
-            options.replay_size,
-            bundle.manifest.latent_shape,
-            dtype=bundle.manifest.latent_dtype,
-            policy=options.policy,
+            options.replay_size, manifest.latent_form, policy=options.policy, codec=manifest.codec
         )
-        self.slots = Slots(bundle.manifest.labels)
+        self.slots = Slots(manifest.labels)
         self.sessions = 0
         self.rng = np.random.Generator(np.random.PCG64(options.seed))
         how: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
         self.features = Model(bundle.features, **how)
         self.serving = Model(bundle.head, **how)
-        for check in check_signatures(bundle.manifest, self.features, self.serving):
-            if not check.passed:
+        for name, model in ((FEATURES, self.features), (HEAD, self.serving)):
+            if problems := breaches(manifest, name, model.signatures):
                 raise BundleError(
-                    f"The manifest of {bundle.path} does not fit its models: {check.seen}; "
-                    "convert the bundle again"
+                    f"The manifest of {bundle.path} does not fit its {name}: "
+                    f"{'; '.join(problems)}; convert the bundle again"
                 )
-        self.training = Model(bundle.head, **how)
+        self.working = Model(bundle.head, **how)
         self.adapting = self.features
-        if bundle.manifest.adapt_moments:
+        if manifest.adapt_moments:
             self.adapting = Model(bundle.features, **how)
         # Held by whoever needs the moments, the weights and the labels of one state.
         self.answering = threading.RLock()
-        self._taught = save_models(self.serving, self.features)[TAUGHT] > 0
+        tensors = save_models(self.serving, self.features)
+        self.learned = restore_models(tensors, self.serving, self.features)
         self._checkpoint = checkpoint
         self._read_only = options.read_only
         self._guard = threading.Lock()
@@ -97,7 +100,9 @@ class Knowledge:
         self._out_of_step = False
 
     @classmethod
-    def open(cls, bundle: Bundle, path: str | Path | None, options: LearnerOptions) -> Knowledge:
+    def open(
+        cls, bundle: Bundle, path: str | Path | None, options: LearnerOptions
+    ) -> CommittedState:
         """Open what the state folder `path` holds, or a new learner, committed there."""
         checkpoint = None if path is None else Checkpoint(path, read_only=options.read_only)
         try:
@@ -117,8 +122,8 @@ class Knowledge:
     @classmethod
     def _read(
         cls, bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions
-    ) -> Knowledge:
-        found = None if checkpoint is None else checkpoint.load(later=(MEMORY_LATENTS,))
+    ) -> CommittedState:
+        found = None if checkpoint is None else checkpoint.load(later=(MEMORY_CODES,))
         settled = options.settled(bundle.manifest, None if found is None else found.meta)
         opened = cls(bundle, checkpoint, settled)
         if found is None:
@@ -128,12 +133,10 @@ class Knowledge:
         return opened
 
     @property
-    def learned(self) -> tuple[str, ...]:
-        """The labels that have learned something."""
+    def learned_labels(self) -> tuple[str, ...]:
+        """Return the labels that the learner can answer."""
         with self.answering:
-            return tuple(
-                label for label, taught in zip(self.slots.labels, self._taught) if label and taught
-            )
+            return learned_labels(self.slots.labels, self.learned)
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -169,10 +172,15 @@ class Knowledge:
             self._close_if_idle()
 
     def commit(
-        self, models: dict[str, NDArray[Any]], *, slots: Slots, sessions: int | None = None
+        self,
+        tensors: dict[str, NDArray[Any]],
+        learned: NDArray[np.bool_],
+        *,
+        slots: Slots,
+        sessions: int | None = None,
     ) -> None:
-        """Make these models and what the memory holds the state, on disk first."""
-        made = Commit(models, slots, self.sessions if sessions is None else sessions)
+        """Make these tensors and what the memory holds the state, on disk first."""
+        made = Commit(tensors, learned, slots, self.sessions if sessions is None else sessions)
         if self._closed:
             raise StateError("This learner was closed meanwhile; the change is not committed")
         if self._checkpoint is not None:
@@ -186,7 +194,7 @@ class Knowledge:
         if self._checkpoint is None:
             raise StateError("Nothing to undo: this learner was opened without a state path")
         with self.change():
-            previous = self._checkpoint.previous(later=(MEMORY_LATENTS,))
+            previous = self._checkpoint.previous(later=(MEMORY_CODES,))
             self._out_of_step = True
             self._restore(previous)
             self._checkpoint.drop_newest()
@@ -201,20 +209,23 @@ class Knowledge:
     def state(self, made: Commit | None = None) -> State:
         """Return what is committed, or what `made` will be."""
         if made is None:
-            models = save_models(self.serving, self.features)
-            made = Commit(models, self.slots, self.sessions)
+            tensors = save_models(self.serving, self.features)
+            made = Commit(tensors, self.learned, self.slots, self.sessions)
         return State(
             arrays={
-                **made.models,
-                MEMORY_LATENTS: self.memory.latents,
-                MEMORY_LABELS: self.memory.labels,
+                **made.tensors,
+                MEMORY_CODES: self.memory.codes,
+                MEMORY_SLOTS: self.memory.slots,
             },
             meta={
                 "bundle": self.bundle.identity,
                 "replay_layer": self.bundle.manifest.replay_layer,
                 "replay_size": self.memory.capacity,
                 "policy": self.memory.policy,
+                "codec": self.memory.codec,
+                "counter": self.memory.counter,
                 "labels": list(made.slots.labels),
+                "learned": made.learned.tolist(),
                 "sessions": made.sessions,
                 "rng": self.rng.bit_generator.state,
             },
@@ -222,7 +233,7 @@ class Knowledge:
 
     def _start(self) -> None:
         """Begin a new state, from what the bundle was taught before it shipped."""
-        initial = read_initial(self.bundle, later=(MEMORY_LATENTS,))
+        initial = read_initial(self.bundle, later=(MEMORY_CODES,))
         if initial is not None:
             seeded = self.rng.bit_generator.state
             self._restore(fit_memory(initial, self.memory.capacity, self.rng))
@@ -231,7 +242,7 @@ class Knowledge:
             self._checkpoint.commit(self.state())
 
     def _restore(self, state: State) -> None:
-        """Become what a state is; its `MEMORY_LATENTS` are still in its file."""
+        """Become what a state is; its `MEMORY_CODES` are still in its file."""
         if state.meta["bundle"] != self.bundle.identity:
             layer, other = self.bundle.manifest.replay_layer, state.meta["replay_layer"]
             what = "from other weights or another conversion" if layer == other else other
@@ -240,20 +251,22 @@ class Knowledge:
                 f"bundle ({what}); open its own bundle, or a new state path"
             )
         self.memory.load(
-            state.arrays[MEMORY_LABELS], lambda out: state.read_into(MEMORY_LATENTS, out)
+            state.arrays[MEMORY_SLOTS],
+            lambda out: state.read_into(MEMORY_CODES, out),
+            counter=int(state.meta["counter"]),
         )
-        self._take_over(
-            Commit(state.arrays, Slots(tuple(state.meta["labels"])), int(state.meta["sessions"]))
-        )
-        restore_models(state.arrays, self.training, self.adapting)
+        meta = state.meta
+        learned = np.array(meta["learned"], bool)
+        slots, sessions = Slots(tuple(meta["labels"])), int(meta["sessions"])
+        self._take_over(Commit(state.arrays, learned, slots, sessions))
+        restore_models(state.arrays, self.working, self.adapting)
         self.rng.bit_generator.state = state.meta["rng"]
 
     def _take_over(self, made: Commit) -> None:
         """Answer from a commit from now on."""
         with self.answering:
-            restore_models(made.models, self.serving, self.features)
+            self.learned = restore_models(made.tensors, self.serving, self.features)
             self.slots, self.sessions = made.slots, made.sessions
-            self._taught = made.models[TAUGHT] > 0
 
     def _settle(self) -> None:
         """Finish a change that is made; take back one that is not. Idempotent.
@@ -266,11 +279,11 @@ class Knowledge:
             self._out_of_step = False
             self._rng_before = self._made = None
         if self._rng_before is not None:
-            restore_models(save_models(self.serving, self.features), self.training, self.adapting)
+            restore_models(save_models(self.serving, self.features), self.working, self.adapting)
             self.memory.revert()
             self.rng.bit_generator.state = self._rng_before
             if self._out_of_step and self._checkpoint is not None:
-                committed = self._checkpoint.load(later=(MEMORY_LATENTS,))
+                committed = self._checkpoint.load(later=(MEMORY_CODES,))
                 if committed is not None:
                     self._restore(committed)
                 self._out_of_step = False

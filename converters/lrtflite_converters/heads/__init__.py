@@ -1,0 +1,16 @@
+"""Heads: what infers, learns and forgets above the latents.
+
+To add one, write a class in a file of its own on `lrtflite_converters.heads.head.Head`, register it
+in `HEADS`, and give it a strategy in `lrtflite_converters.strategies`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lrtflite.table import Table
+
+if TYPE_CHECKING:
+    from lrtflite_converters.heads.head import Head
+
+HEADS: Table[type[Head]] = Table("head", {"cwr": "lrtflite_converters.heads.cwr:CwrHead"})

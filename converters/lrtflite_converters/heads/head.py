@@ -1,0 +1,175 @@
+"""The seam of a head: a module that keeps the contract, whatever its algorithm."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from lrtflite.contract import HEAD, Sizes, signatures_of
+from lrtflite_converters.signature import Outputs, SignedModule, saved
+from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.window import Tensor
+
+Rates = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class HeadPlan:
+    """What every head is made from: C class slots, mini-batches of B patterns, and a trunk.
+
+    `moments_adapt` says whether the Batch Renorm moments below the replay layer follow the data.
+    """
+
+    slots: int
+    batch_size: int
+    trunk: Trunk
+    moments_adapt: bool = False
+
+
+class Head(SignedModule):
+    """A head. A subclass makes its variables in `build` and overrides the methods that it has.
+
+    `scalars` names the rates that each signature takes; `merging` says how a tensor of the state
+    merges with that of another device, "sum" or "refuse".
+    The same module runs in TensorFlow itself: `run` calls signatures by name.
+    """
+
+    scalars: Mapping[str, Sequence[str]] = {}
+
+    def __init__(self, plan: HeadPlan) -> None:
+        super().__init__()
+        self.slots, self.trunk = plan.slots, plan.trunk
+        # More than the last layer may learn: weights of a trunk, or moments below it.
+        self.has_more = plan.trunk.trains or plan.moments_adapt
+        self.build()
+        self._declare(plan)
+
+    @abstractmethod
+    def build(self) -> None:
+        """Make the variables."""
+
+    @property
+    @abstractmethod
+    def state(self) -> dict[str, tf.Variable]:
+        """Return what outlives a session, by the name of its tensor."""
+
+    @property
+    def merging(self) -> dict[str, str]:
+        return dict.fromkeys(self.state, "refuse")
+
+    @abstractmethod
+    def learned(self) -> Tensor:
+        """(C,) float32: 1 for each slot that has learned something."""
+
+    @abstractmethod
+    def infer(self, latents: Tensor) -> Outputs:
+        """Return `probabilities` (n, C), and `familiarity` (n,) if the head has it."""
+
+    def begin(self, counts: Tensor, rates: Rates) -> None:
+        """Start a session with so many patterns of each class."""
+
+    def train(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
+        """Take a step; return `loss` and `accuracy`."""
+        raise TypeError("this head has no train")
+
+    def train_last(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
+        """Take a step that moves the last layer only."""
+        raise TypeError("this head has no train_last")
+
+    def gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> None:
+        """See patterns once; a row of zeros in `targets` is an empty place."""
+        raise TypeError("this head has no gather")
+
+    @abstractmethod
+    def consolidate(self, counts: Tensor, rates: Rates) -> None:
+        """End the session."""
+
+    @abstractmethod
+    def forget(self, mask: Tensor) -> None:
+        """Unlearn the classes whose mask is 1."""
+
+    def start_from(self, weights: NDArray[np.float32], counts: NDArray[np.float32]) -> None:
+        """Begin with a classifier (C, F) that the host trained on so many patterns of each class.
+
+        A head that keeps other things than weights starts from nothing.
+        """
+
+    def more_trains(self, counts: Tensor) -> Tensor:
+        """Return 1 if more than the last layer learns in a session with these counts, else 0.
+
+        The loss of one class alone falls fastest where every picture looks like it, and no other
+        class holds against that.
+        """
+        return tf.cast(tf.reduce_sum(present(counts)) > 1.5, tf.float32) * float(self.has_more)
+
+    def _declare(self, plan: HeadPlan) -> None:
+        dtype = np.dtype(plan.trunk.latent_dtype.as_numpy_dtype).name
+        sizes = Sizes(
+            input_size=0,  # no signature of a head has frames
+            latent_shape=plan.trunk.latent_shape,
+            slots=plan.slots,
+            batch_size=plan.batch_size,
+            group=0,
+            trained=dtype,
+        )
+        functions = {
+            "infer": self.infer,
+            "begin": self._begin,
+            "train": self.train,
+            "train_last": self.train_last,
+            "gather": self._gather,
+            "consolidate": self._consolidate,
+            "forget": self._forget,
+            "save": lambda zero: saved(self.state, zero),
+            "restore": self._restore,
+        }
+        for name, spec in signatures_of(HEAD).items():
+            if spec.optional and not self._overrides(name):
+                continue
+            tensors = self.state if spec.tensors == "inputs" else None
+            rates = tuple(self.scalars.get(name, ()))
+            self.declare(spec, sizes, functions[name], rates=rates, tensors=tensors)
+
+    def _overrides(self, name: str) -> bool:
+        return getattr(type(self), name) is not getattr(Head, name)
+
+    def _begin(self, counts: Tensor, rates: Rates) -> Outputs:
+        self.begin(counts, rates)
+        return {"trains": self.more_trains(counts)}
+
+    def _gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
+        self.gather(latents, targets, rates)
+        return {"patterns": tf.reduce_sum(tf.reduce_max(targets, axis=-1))}
+
+    def _consolidate(self, counts: Tensor, rates: Rates) -> Outputs:
+        self.consolidate(counts, rates)
+        return {"learned": self.learned()}
+
+    def _forget(self, mask: Tensor) -> Outputs:
+        self.forget(mask)
+        return {"learned": self.learned()}
+
+    def _restore(self, tensors: Mapping[str, Tensor]) -> Outputs:
+        for name, variable in self.state.items():
+            variable.assign(tensors[name])
+        return {"learned": self.learned()}
+
+
+def present(counts: Tensor) -> Tensor:
+    """(C,) float32: 1 where a class has patterns, else 0."""
+    return tf.cast(counts > 0, tf.float32)
+
+
+def softmax_over(scores: Tensor, learned: Tensor) -> Tensor:
+    """Return probabilities (n, C) over the classes that are learned; 0 for all others."""
+    # A free slot's score may be the greatest: it must not set the scale.
+    masked = scores - 1e9 * (1.0 - learned)
+    weights = tf.exp(masked - tf.reduce_max(masked, axis=-1, keepdims=True)) * learned
+    # The sum is at least 1, or 0 where nothing is learned yet.
+    total = tf.maximum(tf.reduce_sum(weights, axis=-1, keepdims=True), 1.0)
+    return weights / total

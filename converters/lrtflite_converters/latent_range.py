@@ -1,0 +1,41 @@
+"""The least and the greatest value that a replay layer can give."""
+
+from __future__ import annotations
+
+import numpy as np
+import tf_keras as keras
+
+from lrtflite.host.network import Network
+from lrtflite_converters.split import maker
+
+# Standard deviations beyond which no normalised value is believed. The most seen was 39: ImageNet
+# weights with ReLU in place of ReLU6, on photographs, noise and checkerboards.
+MOST_DEVIATIONS = 64
+# Limits where nothing is known of the last layer: no latent of a trained network comes near them.
+UNKNOWN = 1e4
+
+
+def latent_range(network: Network, replay_layer: str) -> tuple[float, float]:
+    """Return the limits of a latent: 0 to 6 after ReLU6.
+
+    A plain ReLU has no upper limit, and a Batch Renorm without an activation none at all, so the
+    normalised values are limited to MOST_DEVIATIONS.
+    """
+    if network.architecture.reads_frames(replay_layer):
+        return 0.0, 255.0
+    layer = network.layer(replay_layer)
+    if isinstance(layer, keras.layers.GlobalAveragePooling2D):
+        layer = maker(layer.input)
+    lowest = -UNKNOWN
+    if isinstance(layer, keras.layers.ReLU):
+        lowest = 0.0
+        if layer.max_value is not None:
+            return 0.0, float(layer.max_value)
+        layer = maker(layer.input)
+    if not hasattr(layer, "gamma"):
+        return lowest, UNKNOWN
+    gamma, beta = layer.gamma.numpy(), layer.beta.numpy()
+    spread = MOST_DEVIATIONS * np.abs(gamma)
+    if lowest < 0:
+        lowest = float(np.min(beta - spread))
+    return lowest, float(np.max(beta + spread))

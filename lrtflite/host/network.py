@@ -1,0 +1,50 @@
+"""A network as a value: its Keras model, the names of its layers, and how frames are scaled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import tf_keras as keras
+
+from lrtflite.errors import ModelError
+from lrtflite.networks import Architecture
+
+
+@dataclass(frozen=True)
+class Network:
+    """A Keras model that can be split at a replay layer.
+
+    `scale` turns frames (n, S, S, 3) uint8 into what the model takes; `origin` says in words where
+    the weights come from.
+    """
+
+    architecture: Architecture
+    model: keras.Model
+    scale: Callable[[Any], Any]
+    origin: str
+
+    @property
+    def input_size(self) -> int:
+        return int(self.model.input_shape[1])
+
+    @property
+    def features(self) -> int:
+        """Return the length of the vector that the classifier gets."""
+        return int(self.layer(self.architecture.pooled).output_shape[-1])
+
+    @property
+    def classifier(self) -> Any | None:
+        """Return the last layer of a model that has learned classes already, or None."""
+        name = self.architecture.classifier
+        return next((layer for layer in self.model.layers if layer.name == name), None)
+
+    def layer(self, name: str) -> Any:
+        """Return a layer of the model, or raise ModelError."""
+        try:
+            return self.model.get_layer(name)
+        except ValueError as error:
+            raise ModelError(
+                f"Expected a model with a layer {name!r}, got {self.model.name!r} without it; "
+                "use a model that `lrtflite train` saved"
+            ) from error

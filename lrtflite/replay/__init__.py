@@ -1,0 +1,1 @@
+"""The replay memory: which latents are kept (policies), in which form (codecs) and where (stores)."""

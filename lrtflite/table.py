@@ -1,0 +1,75 @@
+"""Tables of named choices: the one place where each kind of thing is registered.
+
+The command line, the checks of options, the documents and the tests read the names from here.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any, Generic, TypeVar, Union, cast
+
+from lrtflite.errors import InputError
+from lrtflite.plugins import load_plugins
+
+Entry = TypeVar("Entry")
+
+
+class Table(Mapping[str, Entry], Generic[Entry]):
+    """Entries by the name that a user types; plugins may add to them.
+
+    An entry may be given as "module:attribute", which is imported when it is first used: naming a
+    choice must not load what only that choice needs.
+    """
+
+    def __init__(self, kind: str, entries: Mapping[str, Union[Entry, str]]) -> None:
+        self.kind = kind
+        self._entries: dict[str, Union[Entry, str]] = dict(entries)
+
+    def register(self, name: str, entry: Entry | str) -> None:
+        """Add an entry; raise InputError if the name is taken."""
+        if name in self._entries:
+            raise InputError(
+                f"Expected a new name for a {self.kind}, got {name!r}, which is taken; choose another"
+            )
+        self._entries[name] = entry
+
+    def choose(self, name: object) -> Entry:
+        """Return the entry called `name`, or raise InputError with the names there are."""
+        self.check(name)
+        return self[cast(str, name)]
+
+    def check(self, name: object) -> None:
+        """Raise InputError unless there is an entry called `name`; does not import it."""
+        if name not in self:
+            near = get_close_matches(str(name), list(self), n=1)
+            meant = f"; did you mean {near[0]!r}?" if near else ""
+            raise InputError(f"Expected a {self.kind} of {', '.join(self)}, got {name!r}{meant}")
+
+    def __getitem__(self, name: str) -> Entry:
+        load_plugins()
+        entry = self._entries[name]
+        if isinstance(entry, str):
+            module, _, attribute = entry.partition(":")
+            found: Any = getattr(importlib.import_module(module), attribute)
+            self._entries[name] = found
+            return cast(Entry, found)
+        return entry
+
+    def __contains__(self, name: object) -> bool:
+        load_plugins()
+        return name in self._entries
+
+    def __iter__(self) -> Iterator[str]:
+        load_plugins()
+        return iter(self._entries)
+
+    def __len__(self) -> int:
+        load_plugins()
+        return len(self._entries)
+
+
+def first_sentence(documented: object) -> str:
+    """Return the first line of a docstring, which says what an entry of a table does."""
+    return (documented.__doc__ or "").strip().partition("\n")[0]
