@@ -24,8 +24,7 @@ from bundles import IMAGENET, PHOTOGRAPHS, say
 
 from lrtflite.data import FrameSource, open_source
 from lrtflite.errors import DataError, LrtfliteError
-from lrtflite.host.training import TrainResult, train
-from lrtflite.host.training.options import FIRST_BATCH, TrainOptions
+from lrtflite.host.training import FIRST_BATCH, TrainOptions, TrainResult, train
 from lrtflite.machine import this_machine
 
 CLASSES = 10
@@ -54,7 +53,7 @@ def main() -> None:
         "--only",
         nargs="+",
         default=[""],
-        help="run only settings whose name has one of these words",
+        help="settings whose name has one of these words",
     )
     arguments = parser.parse_args()
     print("| weights | settings | held-out accuracy by draw | mean | training | seconds |")
@@ -69,7 +68,8 @@ def main() -> None:
     except LrtfliteError as error:
         sys.exit(f"Error: {error}")
     print(
-        f"\n{arguments.pictures} photographs of each of {CLASSES} classes, {HELD_OUT_PICTURES} held out;"
+        f"\n{arguments.pictures} photographs of each of {CLASSES} classes, "
+        f"{HELD_OUT_PICTURES} held out;"
     )
     print(f"TensorFlow {version('tensorflow')}, {this_machine()}")
 
@@ -103,9 +103,7 @@ def run(draw: int, pictures: int, options: TrainOptions) -> tuple[TrainResult, f
 def drawn(folder: Path, draw: int, pictures: int) -> FrameSource:
     """Return a data set of ten classes and some pictures of each, made of links in `folder`."""
     if not PHOTOGRAPHS.is_dir():
-        raise DataError(
-            f"Expected a folder of photographs in {PHOTOGRAPHS}, got none; set LRTFLITE_SHARED"
-        )
+        raise DataError(f"Expected photographs in {PHOTOGRAPHS}, got none; set LRTFLITE_SHARED")
     rng = np.random.default_rng(draw)
     names = sorted(path.name for path in PHOTOGRAPHS.iterdir())
     for chosen in rng.permutation(len(names))[:CLASSES]:

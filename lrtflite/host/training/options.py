@@ -85,7 +85,9 @@ class TrainOptions:
         for name in ("lr", "lower_lr", "weight_decay", "seed"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
-                raise InputError(f"Expected {name} of at least 0, got {value}; choose a larger one")
+                raise InputError(
+                    f"Expected {name} of at least 0, got {value}; choose another value"
+                )
         if not 0 <= self.momentum < 1:
             raise InputError(
                 f"Expected a momentum from 0 to below 1, got {self.momentum}; the default is 0.9"
