@@ -10,7 +10,7 @@ import tf_keras as keras
 
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.mobilenet import conv_name, mobilenet_v1, norm_name, scale_frames
-from lrtflite.host.renorm_schedule import RenormLimits, set_limits
+from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite.layer_names import REPLAY_LAYERS
 
 

@@ -14,7 +14,7 @@ from keras_reference import small_network
 from lrtflite.bundle import Bundle
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.host.renorm_schedule import RenormLimits, set_limits
+from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.split import below

@@ -17,7 +17,7 @@ from lrtflite.bundle import Bundle
 from lrtflite.errors import BundleError, ConversionError, InputError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.mobilenet import mobilenet_v1
-from lrtflite.host.renorm_schedule import RenormLimits, set_limits
+from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite.layer_names import REPLAY_LAYERS
 from lrtflite.shipping import shipped_labels
 from lrtflite_converters.convert import convert

@@ -1,4 +1,4 @@
-"""The frames of a training that ship as the memory of its bundle."""
+"""The frames that a saved model keeps for the replay memory of its bundle."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from coloured_source import ColouredSource
 from lrtflite.errors import ModelError
 from lrtflite.host.first_batch import MEMBER, FirstBatch, read_first_batch
 from lrtflite.host.model_file import load_model, save_model
-from lrtflite.host.train_options import FIRST_BATCH
-from lrtflite.host.training import train
+from lrtflite.host.training import FIRST_BATCH, train
 
 
 def batch(*counts: int) -> FirstBatch:
-    """So many frames of each class; the first pixel of a frame is its class."""
+    """Return `counts[i]` frames of class i; the first pixel of a frame is its class."""
     slots = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     images = np.zeros((len(slots), 2, 2, 3), np.uint8)
     images[:, 0, 0, 0] = slots

@@ -1,4 +1,4 @@
-"""What a training's outcome makes `train` say, for outcomes worked out by hand."""
+"""The advice of `train` for outcomes worked out by hand."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import tf_keras as keras
 
 from coloured_source import ColouredSource
 from lrtflite.demo_weights import DEMO_NOTE, photographs_on_demo
-from lrtflite.host.train_advice import Advice, advise, falls_behind
-from lrtflite.host.train_checkpoint import Epoch
-from lrtflite.host.train_options import FIRST_BATCH, TrainOptions
-from lrtflite.host.training import TrainResult
+from lrtflite.host.training import FIRST_BATCH, TrainOptions, TrainResult
+from lrtflite.host.training.advice import Advice, advise, falls_behind
+from lrtflite.host.training.checkpoint import Epoch
 
 IMAGENET = replace(FIRST_BATCH, weights="imagenet")
 CONVERT = "lrtflite convert --model 'my things.keras' --out 'my things-bundle'"
@@ -61,7 +60,7 @@ def test_clearly_behind(train: float, held_out: float, frames: int, behind: bool
     assert falls_behind(outcome(train, held_out, frames=frames)) is behind
 
 
-def test_overfitting_is_a_warning_with_a_cure() -> None:
+def test_overfitting_is_a_warning_with_a_remedy() -> None:
     overfitted = outcome(0.99, 0.82)
     advice = said(overfitted)
     [warning] = advice.warnings
@@ -89,10 +88,10 @@ def test_demo_weights_on_photographs() -> None:
     assert good == Advice((DEMO_NOTE,), CONVERT)
     assert bad.warnings[0] == DEMO_NOTE
     assert bad.warnings[1].endswith(
-        "so the network overfits; run this again with --weights imagenet"
+        "so the network overfits; run this again with --weights imagenet --replace"
     )
-    assert (
-        bad.next == f"run this again with --weights imagenet; to take the model as it is: {CONVERT}"
+    assert bad.next == (
+        f"run this again with --weights imagenet --replace; to use the model as it is: {CONVERT}"
     )
     assert photographs_on_demo("demo", "folder:things")
     assert not photographs_on_demo("demo", "synthetic")
@@ -100,7 +99,7 @@ def test_demo_weights_on_photographs() -> None:
     assert not photographs_on_demo("demo.npz", "folder:things")
 
 
-def test_no_early_stopping_for_want_of_frames() -> None:
+def test_no_early_stopping_without_validation_frames() -> None:
     [warning] = said(outcome(1.0, 0.95, validation=0)).warnings
     assert "all 40 epochs ran" in warning
     switched_off = replace(IMAGENET, patience=None)

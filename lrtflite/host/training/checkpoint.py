@@ -1,4 +1,4 @@
-"""An unfinished training on disk: one `.npz` beside the model that it will become."""
+"""An unfinished training run on disk: one `.npz` next to the model that it will produce."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lrtflite.host.model_file import first_line, replacing
 
 @dataclass(frozen=True)
 class Epoch:
-    """What one epoch came to; `validation` is None without early stopping."""
+    """Figures of one epoch (from 1); `validation` is None without early stopping."""
 
     epoch: int
     loss: float
@@ -29,11 +29,11 @@ class Epoch:
 
 @dataclass
 class TrainState:
-    """Where a training stands: `step` steps of epoch `epoch` (both from 0) are done.
+    """The progress of a training run: `step` steps of epoch `epoch` (both from 0) are done.
 
-    `identity` says which training it is: data set, frames and options. `loss_sum` and `hits`
-    belong to the epoch under way. `weights` and `velocities` are filled when it is saved, `best`
-    holds the weights of the best epoch so far (only with early stopping).
+    `identity` holds the data set, a checksum of the frames, and the options. `loss_sum` and `hits`
+    are sums over the current epoch. `weights` and `velocities` are filled in when the state is
+    saved. `best` holds the weights of the best epoch so far (only with early stopping).
     """
 
     identity: dict[str, Any] = field(default_factory=dict)
@@ -52,12 +52,12 @@ _ARRAYS = ("weights", "velocities", "best")
 
 
 def checkpoint_path(out: Path) -> Path:
-    """Where the unfinished training of model `out` is kept."""
+    """Return the checkpoint file of the training run that will produce `out`."""
     return out.with_name(f"{out.name}.checkpoint.npz")
 
 
 def save_checkpoint(state: TrainState, path: Path) -> None:
-    """Write `state`; `path` holds the old checkpoint or the new one, never half of it."""
+    """Write `state` to `path`, which at any time holds the old checkpoint or the new one, whole."""
     record = asdict(state)
     arrays = {
         f"{group}/{number}": array
@@ -69,13 +69,14 @@ def save_checkpoint(state: TrainState, path: Path) -> None:
 
 
 def load_checkpoint(path: Path) -> TrainState:
-    """Read what `save_checkpoint` wrote."""
+    """Return the state that `save_checkpoint` wrote."""
     if not path.is_file():
         raise ModelError(
-            f"Expected an unfinished training to resume, got no {path}; run without --resume"
+            f"Expected the checkpoint of an unfinished training run, got no {path}; "
+            "run without --resume"
         )
     try:
-        # Opened here, because numpy leaves a file open that it cannot read.
+        # Opened here, because numpy does not close a file that it fails to read.
         with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
             record = json.loads(str(file["record"]))
             for group in _ARRAYS:
@@ -85,16 +86,16 @@ def load_checkpoint(path: Path) -> TrainState:
         return TrainState(**record)
     except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
         raise ModelError(
-            f"Expected an unfinished training in {path}, got a file that cannot be read "
-            f"({first_line(error)}); delete it and start again"
+            f"Expected the checkpoint of an unfinished training run in {path}, got a file that "
+            f"cannot be read ({first_line(error)}); delete it and start again without --resume"
         ) from error
 
 
 def check_identity(state: TrainState, identity: dict[str, Any], path: Path) -> None:
-    """Refuse to resume another training than the one that was interrupted."""
+    """Raise ModelError if `state` belongs to a run with other data or options."""
     for key, value in identity.items():
         if state.identity.get(key) != value:
             raise ModelError(
                 f"Expected {key} {state.identity.get(key)!r} as in {path}, got {value!r}; "
-                "resume with the options of the first run, or delete that file"
+                "resume with the options of the first run, or delete the checkpoint"
             )

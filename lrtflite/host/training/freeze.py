@@ -1,4 +1,4 @@
-"""Layers that a host training leaves as they are, and their outputs, computed once."""
+"""Frozen layers, and the latents they compute once for a whole training run."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from numpy.typing import NDArray
 from lrtflite.host.mobilenet import scale_frames
 
 # Frames passed to the frozen layers at a time.
-EXTRACTION_BATCH = 64
-# Bytes of latents kept in memory; beyond them the frozen layers run in every epoch.
+FRAMES_PER_CALL = 64
+# Most bytes of latents kept in memory; above this the frozen layers run in every epoch.
 MOST_LATENT_BYTES = 1 << 30
 
 
 def freeze(model: keras.Model, layer: str) -> None:
-    """Freeze all that makes the output of `layer`, Batch Renorm moments too; `images`: nothing."""
+    """Freeze `layer` and all layers below it, with their Batch Renorm moments."""
     names = [each.name for each in model.layers]
     for each in model.layers[: names.index(layer) + 1]:
         each.trainable = False
 
 
 def unfreeze(model: keras.Model) -> None:
-    """Make every layer trainable again, so that a saved model has no frozen layer."""
+    """Make every layer trainable again, so that the saved model has no frozen layer."""
     for each in model.layers:
         each.trainable = True
 
@@ -36,7 +36,7 @@ def split(model: keras.Model, layer: str) -> tuple[keras.Model, keras.Model]:
 
 
 def fits(model: keras.Model, layer: str, frames: int) -> bool:
-    """Whether the latents of so many frames may be kept in memory."""
+    """Return True if the latents of `frames` frames may be kept in memory."""
     shape = model.get_layer(layer).output.shape[1:]
     return frames * 4 * int(np.prod(shape)) <= MOST_LATENT_BYTES
 
@@ -44,10 +44,13 @@ def fits(model: keras.Model, layer: str, frames: int) -> bool:
 def extract(
     below: keras.Model, frames: NDArray[np.uint8], on_frames: Callable[[int], None]
 ) -> NDArray[np.float32]:
-    """Return the latents `(N, ...)` float32 of `(N, S, S, 3)` frames; `on_frames(n)` after n."""
+    """Return the latents `(N, ...)` float32 of `(N, S, S, 3)` uint8 frames.
+
+    Call `on_frames(n)` after each group of n frames.
+    """
     latents = np.empty((len(frames), *below.output_shape[1:]), np.float32)
-    for start in range(0, len(frames), EXTRACTION_BATCH):
-        some = frames[start : start + EXTRACTION_BATCH]
-        latents[start : start + len(some)] = below(scale_frames(some), training=False)
-        on_frames(len(some))
+    for start in range(0, len(frames), FRAMES_PER_CALL):
+        chunk = frames[start : start + FRAMES_PER_CALL]
+        latents[start : start + len(chunk)] = below(scale_frames(chunk), training=False)
+        on_frames(len(chunk))
     return latents

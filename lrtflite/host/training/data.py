@@ -1,4 +1,4 @@
-"""The frames of a host training, in memory: to train on, to validate, held out."""
+"""The frames of a training run, in memory: training, validation and held-out frames."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 
 from lrtflite.data import Clip, FrameSource, Part, StreamOptions, make_stream
 from lrtflite.errors import DataError
-from lrtflite.host.train_options import TrainOptions
+from lrtflite.host.training.options import TrainOptions
 
-# Of the training frames of each class, when early stopping needs to see how learning goes.
+# Share of each class's training frames that early stopping sets aside for validation.
 VALIDATION_SHARE = 0.1
-# Clips of a class, or frames of a clip, below which none is set aside for validation.
-SMALLEST_SPLIT = 4
+# Fewest clips of a class, or frames of a clip, from which some are set aside for validation.
+FEWEST_TO_SPLIT = 4
 
 
 @dataclass(frozen=True)
 class Frames:
     """`images` (N, S, S, 3) uint8 RGB and `slots` (N,) int64, the class slot of each.
 
-    Where frozen layers run once, their latents (N, ...) float32 stand in for the images.
+    If the frozen layers run only once, `images` holds their latents (N, ...) float32.
     """
 
     images: NDArray[Any]
@@ -37,10 +37,10 @@ class Frames:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which frames a training uses; slot i stands for `labels[i]`, class `classes[i]`.
+    """The frames of a training run, not read yet; slot i is `labels[i]`, class `classes[i]`.
 
-    INVARIANT: the validation frames come from training clips, the held-out ones from test clips,
-    and no frame is in two of the three. Held-out frames never choose anything.
+    INVARIANT: validation frames come from training clips, held-out frames from test clips, and no
+    frame is in two of the three sets. Held-out frames never influence training.
     """
 
     labels: tuple[str, ...]
@@ -59,7 +59,7 @@ class TrainData:
     held_out: Frames
 
     def digest(self) -> str:
-        """A short fingerprint of every frame and slot."""
+        """Return a short checksum of all frames and slots."""
         checksum = 0
         for frames in (self.train, self.validation, self.held_out):
             checksum = zlib.crc32(frames.images.data, zlib.crc32(frames.slots.data, checksum))
@@ -67,7 +67,7 @@ class TrainData:
 
 
 def select(source: FrameSource, options: TrainOptions) -> Selection:
-    """Choose what `options` ask for, without reading a frame."""
+    """Return the frames that `options` ask for, without reading any."""
     train = _chosen_parts(source, options)
     validation: list[Part] = []
     classes = tuple(sorted({clip.label for clip, _ in train}))
@@ -75,7 +75,7 @@ def select(source: FrameSource, options: TrainOptions) -> Selection:
         train, validation = split_parts(train, VALIDATION_SHARE)
     if _count(train) < 2:
         raise DataError(
-            f"Expected at least 2 training frames in {source.name}, got {_count(train)}"
+            f"Expected at least 2 training frames in {source.name}, got {_count(train)}; add more"
         )
     return Selection(
         labels=tuple(source.classes[label] for label in classes),
@@ -93,7 +93,7 @@ def select(source: FrameSource, options: TrainOptions) -> Selection:
 def read_frames(
     selection: Selection, *, size: int, on_frame: Callable[[int, int], None]
 ) -> TrainData:
-    """Read the selected frames, `size` a side; `on_frame(done, total)` after each."""
+    """Read the selected frames, `size` pixels a side; call `on_frame(done, total)` after each."""
     sets = (selection.train, selection.validation, selection.held_out)
     total = sum(_count(parts) for parts in sets)
     slot_of = {label: slot for slot, label in enumerate(selection.classes)}
@@ -115,22 +115,23 @@ def read_frames(
 
 
 def split_parts(parts: Sequence[Part], share: float) -> tuple[list[Part], list[Part]]:
-    """Set aside the last `share` of each class: whole clips, or the end of each of a few clips.
+    """Return `parts` without the last `share` of each class, and that share.
 
-    A class of fewer than SMALLEST_SPLIT frames keeps them all.
+    A class of at least FEWEST_TO_SPLIT clips gives whole clips, any other class the last frames of
+    each of its clips. A clip of fewer than FEWEST_TO_SPLIT frames keeps them all.
     """
     kept: list[Part] = []
     aside: list[Part] = []
     for label in sorted({clip.label for clip, _ in parts}):
         of_class = [part for part in parts if part[0].label == label]
-        if len(of_class) >= SMALLEST_SPLIT:
+        if len(of_class) >= FEWEST_TO_SPLIT:
             edge = len(of_class) - math.ceil(share * len(of_class))
             kept += of_class[:edge]
             aside += of_class[edge:]
             continue
         for clip, indices in of_class:
             edge = len(indices)
-            if edge >= SMALLEST_SPLIT:
+            if edge >= FEWEST_TO_SPLIT:
                 edge -= math.ceil(share * edge)
                 aside.append((clip, indices[edge:]))
             kept.append((clip, indices[:edge]))
@@ -138,7 +139,7 @@ def split_parts(parts: Sequence[Part], share: float) -> tuple[list[Part], list[P
 
 
 def _chosen_parts(source: FrameSource, options: TrainOptions) -> list[Part]:
-    if options.schedule == "backbone" or options.first_classes is None:
+    if options.first_classes is None:
         return [(clip, _spread(clip, options.frames_per_video)) for clip in source.train_clips()]
     stream = StreamOptions(
         first_classes=options.first_classes, visits=options.visits, seed=options.seed
@@ -154,7 +155,7 @@ def _spread(clip: Clip, frames: int | None) -> tuple[int, ...]:
 
 
 def _evenly(length: int, frames: int | None) -> Iterable[int]:
-    """`frames` indices below `length`, evenly spread, or all where there are fewer."""
+    """Return `frames` evenly spread indices below `length`, or all if there are fewer."""
     if frames is None or frames >= length:
         return range(length)
     return [length * k // frames for k in range(frames)]

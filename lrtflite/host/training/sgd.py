@@ -1,4 +1,4 @@
-"""One step of host training: SGD with momentum, decay on kernels only."""
+"""Training steps on the host: SGD with momentum, and weight decay on kernels only."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lrtflite.host.mobilenet import scale_frames
 
 
 class SgdTrainer:
-    """Trains a classifier that gives logits.
+    """Trains a classifier whose outputs are logits.
 
     v <- momentum * v - lr * (gradient + weight_decay * w), w <- w + v. The decay is part of the
-    gradient, as in Caffe, and spares gamma and beta. `velocities` follow the order of
-    `model.trainable_weights`. With `latents` the model starts above frozen layers and takes their
-    outputs, `(B, ...)` float32, in place of frames.
+    gradient, as in Caffe; gamma and beta have none. `velocities` are in the order of
+    `model.trainable_weights`. With `latents` the model starts above the frozen layers and takes
+    their outputs, `(B, ...)` float32, instead of frames.
     """
 
     def __init__(
@@ -44,19 +44,20 @@ class SgdTrainer:
         self._predict = tf.function(self._infer, input_signature=[frames])
 
     def step(
-        self, frames: NDArray[Any], labels: NDArray[np.int64], *, lr: float, trunk_lr: float
+        self, frames: NDArray[Any], labels: NDArray[np.int64], *, lr: float, lower_lr: float
     ) -> tuple[float, int]:
-        """One step on `(B, S, S, 3)` frames and `(B,)` slots: mean loss before it, hits.
+        """Take one step on `(B, S, S, 3)` frames and `(B,)` slots.
 
-        `lr` is the rate of the last layer, `trunk_lr` that of the layers below it.
+        `lr` is the learning rate of the last layer, `lower_lr` the learning rate of the layers
+        below it. Return the mean loss and the number of correct frames, both before the step.
         """
-        loss, hits = self._step(frames, labels, np.float32(lr), np.float32(trunk_lr))
+        loss, hits = self._step(frames, labels, np.float32(lr), np.float32(lower_lr))
         return float(loss), int(hits)
 
     def accuracy(
         self, frames: NDArray[Any], labels: NDArray[np.int64], *, batch_size: int
     ) -> float:
-        """The share of `(N, S, S, 3)` frames whose top slot is their label; NaN for no frame."""
+        """Return the share of `(N, S, S, 3)` frames classified correctly; NaN without frames."""
         hits = 0
         for start in range(0, len(frames), batch_size):
             logits = self._predict(frames[start : start + batch_size]).numpy()
@@ -64,7 +65,7 @@ class SgdTrainer:
         return hits / len(frames) if len(frames) else float("nan")
 
     def _train(
-        self, frames: tf.Tensor, labels: tf.Tensor, lr: tf.Tensor, trunk_lr: tf.Tensor
+        self, frames: tf.Tensor, labels: tf.Tensor, lr: tf.Tensor, lower_lr: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
         weights = self.model.trainable_weights
         with tf.GradientTape() as tape:
@@ -75,7 +76,7 @@ class SgdTrainer:
         for weight, gradient, velocity, decay, is_last in zip(
             weights, gradients, self.velocities, self._decays, self._is_last
         ):
-            rate = lr if is_last else trunk_lr
+            rate = lr if is_last else lower_lr
             velocity.assign(self._momentum * velocity - rate * (gradient + decay * weight))
             weight.assign_add(velocity)
         return loss, tf.reduce_sum(tf.cast(tf.argmax(logits, axis=1) == labels, tf.int64))

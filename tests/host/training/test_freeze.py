@@ -13,11 +13,9 @@ from numpy.typing import NDArray
 
 from coloured_source import ColouredSource
 from lrtflite.errors import InputError, SessionCancelled
-from lrtflite.host import freeze
 from lrtflite.host.mobilenet import mobilenet_v1, scale_frames
 from lrtflite.host.model_file import load_model
-from lrtflite.host.train_options import FIRST_BATCH, TrainOptions
-from lrtflite.host.training import train
+from lrtflite.host.training import FIRST_BATCH, TrainOptions, freeze, train
 from lrtflite.host.weights import network
 from train_stop import Stop
 
@@ -28,11 +26,11 @@ POINTWISE = {"conv6/sep/conv", "conv6/sep/brn"}
 
 def options(**changes: Any) -> TrainOptions:
     few = replace(FIRST_BATCH, weights="demo", first_classes=None, patience=None, epochs=2)
-    return replace(few, **{"batch_size": 8, "lr": 0.1, "trunk_lr": 0.01, **changes})
+    return replace(few, **{"batch_size": 8, "lr": 0.1, "lower_lr": 0.01, **changes})
 
 
 def weights(model: keras.Model) -> dict[str, list[NDArray[Any]]]:
-    """The weights of each layer that has some, without the limits of Batch Renorm."""
+    """Return the weights of each layer that has any, without the limits of Batch Renorm."""
     found = {
         layer.name: [w.numpy() for w in layer.weights if w.shape.rank] for layer in model.layers
     }
@@ -108,7 +106,7 @@ def test_frozen_layers_can_be_interrupted(tmp_path: Path) -> None:
 
     stop = Impatient()
     asked = options(freeze_below="pool6")
-    with pytest.raises(SessionCancelled, match="run it again"):
+    with pytest.raises(SessionCancelled, match=r"frozen layers .*; run the same command again"):
         train(SOURCE, tmp_path / "m.keras", asked, observer=stop, cancel=stop.cancel)
     assert list(tmp_path.iterdir()) == []
 

@@ -1,4 +1,4 @@
-"""Which frames a training reads, and what they are."""
+"""The frames a training run reads, and the options that choose them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from coloured_source import COLOURS, ColouredSource
 from lrtflite.data import Clip, StreamOptions, make_stream
 from lrtflite.errors import InputError
-from lrtflite.host.train_data import TrainData, read_frames, select, split_parts
-from lrtflite.host.train_options import BACKBONE, FIRST_BATCH, TrainOptions
+from lrtflite.host.training.data import TrainData, read_frames, select, split_parts
+from lrtflite.host.training.options import BACKBONE, FIRST_BATCH, TrainOptions
 
 
 def read(source: ColouredSource, options: TrainOptions) -> TrainData:
@@ -115,11 +115,12 @@ def test_all_classes_bring_all_their_videos() -> None:
     "change",
     [
         {"schedule": "other"},
+        {"schedule": "backbone"},  # with the first classes of FIRST_BATCH
         {"epochs": 0},
         {"batch_size": 1},
         {"lr": -1.0},
         {"lr": float("nan")},
-        {"trunk_lr": -0.1},
+        {"lower_lr": -0.1},
         {"momentum": 1.0},
         {"patience": 0},
         {"frames_per_video": 0},
@@ -137,6 +138,12 @@ def test_first_batch_has_the_papers_optimiser() -> None:
     assert not FIRST_BATCH.augment
 
 
+def test_layers_below_the_last_one_train_up_to_conv6_dw() -> None:
+    layers = ("images", "conv6/dw", "conv6/sep", "pool6")
+    found = [replace(FIRST_BATCH, freeze_below=layer).trains_lower_layers for layer in layers]
+    assert found == [True, True, False, False]
+
+
 def test_the_last_layer_has_a_rate_of_its_own() -> None:
     assert replace(BACKBONE, lr=0.4).rates == (0.4, 0.4)
-    assert replace(BACKBONE, lr=0.4, trunk_lr=0.0).rates == (0.4, 0.0)
+    assert replace(BACKBONE, lr=0.4, lower_lr=0.0).rates == (0.4, 0.0)

@@ -7,7 +7,7 @@ import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.host.sgd import SgdTrainer
+from lrtflite.host.training.sgd import SgdTrainer
 
 
 def test_two_steps_follow_the_rule() -> None:
@@ -31,7 +31,7 @@ def test_two_steps_follow_the_rule() -> None:
     ]
     decays = [0.01, 0.0, 0.0, 0.01]
     velocities = [np.zeros(weight.shape) for weight in weights]
-    for lr, trunk_lr in ((0.1, 0.1), (0.05, 0.002)):
+    for lr, lower_lr in ((0.1, 0.1), (0.05, 0.002)):
         before = [weight.numpy() for weight in weights]
         moments = [weight.numpy() for weight in model.non_trainable_weights]
         with tf.GradientTape() as tape:
@@ -41,12 +41,12 @@ def test_two_steps_follow_the_rule() -> None:
         for weight, moment in zip(model.non_trainable_weights, moments):
             weight.assign(moment)
 
-        got, hits = trainer.step(frames, labels, lr=lr, trunk_lr=trunk_lr)
+        got, hits = trainer.step(frames, labels, lr=lr, lower_lr=lower_lr)
         assert got == np.float32(got)
         np.testing.assert_allclose(got, loss, rtol=1e-5)
         assert hits == int((probabilities.numpy().argmax(axis=1) == labels).sum())
         for i, decay in enumerate(decays):
-            rate = lr if i == 3 else trunk_lr  # the dense layer is the last
+            rate = lr if i == 3 else lower_lr  # the dense layer is the last
             velocities[i] = 0.9 * velocities[i] - rate * (gradients[i] + decay * before[i])
             np.testing.assert_allclose(weights[i], before[i] + velocities[i], atol=1e-6)
 
@@ -68,7 +68,7 @@ def test_latents_are_taken_as_they_are() -> None:
     model.set_weights([kernel])
     trainer = SgdTrainer(model, momentum=0.9, weight_decay=0.0, latents=True)
     latents = np.array([[0.1, 0.2, 0.3]], np.float32)
-    loss, hits = trainer.step(latents, np.array([0]), lr=0.0, trunk_lr=0.0)
+    loss, hits = trainer.step(latents, np.array([0]), lr=0.0, lower_lr=0.0)
     logits = latents @ kernel  # 0.2 and 0.375
     np.testing.assert_allclose(loss, np.log(1 + np.exp(logits[0, 1] - logits[0, 0])), rtol=1e-6)
     assert hits == 0

@@ -1,4 +1,4 @@
-"""Early stopping: the epoch that is kept, when training ends, and what it needs."""
+"""Early stopping: the epoch that is kept, the end of training, and the frames it needs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from coloured_source import ColouredSource
-from lrtflite.host.epoch_loop import EpochLoop
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
-from lrtflite.host.sgd import SgdTrainer
-from lrtflite.host.train_checkpoint import TrainState
-from lrtflite.host.train_data import Frames, TrainData, read_frames, select
-from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
-from lrtflite.host.training import train
+from lrtflite.host.training import BACKBONE, FIRST_BATCH, train
+from lrtflite.host.training.checkpoint import TrainState
+from lrtflite.host.training.data import Frames, TrainData, read_frames, select
+from lrtflite.host.training.loop import EpochLoop
+from lrtflite.host.training.sgd import SgdTrainer
 from train_stop import Stop
 
 VALIDATION = Frames(np.zeros((5, 1, 1, 3), np.uint8), np.zeros(5, np.int64))
@@ -46,7 +45,7 @@ class Scripted:
 
 
 def run(results: list[float], *, patience: int, path: Path) -> TrainState:
-    """Epochs of one step each."""
+    """Run epochs of one step each, and return the final state."""
     train_frames = Frames(np.zeros((2, 1, 1, 3), np.uint8), np.zeros(2, np.int64))
     data = TrainData(train_frames, VALIDATION, train_frames)
     options = replace(BACKBONE, epochs=len(results), patience=patience, augment=False)
@@ -75,7 +74,7 @@ def test_the_best_epoch_is_kept(
 
 @pytest.mark.usefixtures("shallow", "eager")
 def test_the_saved_model_is_the_best_epochs(tmp_path: Path) -> None:
-    """A rate that soon spoils the network: the saved one is as good as the best epoch was."""
+    """With a rate that soon ruins the network, the saved model still matches the best epoch."""
     source = ColouredSource(clips=1, frames=20)
     options = replace(BACKBONE, batch_size=8, lr=1.0, cosine=False, epochs=9, patience=3)
     result = train(source, tmp_path / "model.keras", options)
@@ -99,7 +98,7 @@ def test_too_few_frames_to_validate_train_all_epochs(tmp_path: Path) -> None:
         epochs=4,
         patience=1,
         lr=0.0,
-        trunk_lr=0.0,
+        lower_lr=0.0,
     )
     result = train(ColouredSource(clips=1, frames=3), tmp_path / "model.keras", options)
     assert (len(result.history), result.best_epoch, result.stopped_early) == (4, 4, False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrtflite.host import augment as module
-from lrtflite.host.augment import augment
+from lrtflite.host.training import augment as module
+from lrtflite.host.training.augment import augment
 
 
 def test_same_generator_same_frames() -> None:
@@ -18,10 +18,10 @@ def test_same_generator_same_frames() -> None:
     assert not np.array_equal(first, frames)
 
 
-def test_without_light_every_frame_is_a_shift_or_a_mirrored_shift(
+def test_without_brightness_every_frame_is_a_shift_or_a_mirrored_shift(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(module, "LIGHT_RANGE", (1.0, 1.0))
+    monkeypatch.setattr(module, "BRIGHTNESS_FACTORS", (1.0, 1.0))
     # Pixel values are row * 16 + column, so a pixel says where it came from.
     places = np.arange(256, dtype=np.uint8).reshape(16, 16)
     frames = np.repeat(places[None, :, :, None], 3, axis=3).repeat(40, axis=0)
@@ -41,7 +41,7 @@ def test_without_light_every_frame_is_a_shift_or_a_mirrored_shift(
     assert len(moves) > 10
 
 
-def test_light_scales_and_saturates(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LIGHT_RANGE", (1.3, 1.3))
+def test_brightness_scales_and_saturates(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BRIGHTNESS_FACTORS", (1.3, 1.3))
     frames = np.array([100, 200], np.uint8).reshape(2, 1, 1, 1).repeat(3, axis=3)
     assert augment(frames, np.random.default_rng(0))[:, 0, 0, 0].tolist() == [130, 255]

@@ -6,7 +6,7 @@ import pytest
 import tf_keras as keras
 
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.host.renorm_schedule import (
+from lrtflite.host.training.renorm_schedule import (
     LATENT_REPLAY,
     backbone_limits,
     first_batch_limits,

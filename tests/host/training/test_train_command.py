@@ -1,4 +1,4 @@
-"""`lrtflite train`, as its user sees it, on a folder of pictures."""
+"""`lrtflite train` on a folder of pictures, through its command line."""
 
 from __future__ import annotations
 
@@ -15,11 +15,10 @@ from PIL import Image
 
 from coloured_source import COLOURS, ColouredSource
 from lrtflite.demo_weights import DEMO_NOTE
-from lrtflite.errors import DataError, LrtfliteError, SessionCancelled
-from lrtflite.host import epoch_loop
+from lrtflite.errors import DataError, InputError, LrtfliteError, ModelError, SessionCancelled
 from lrtflite.host.model_file import load_model
-from lrtflite.host.train_checkpoint import TrainState, save_checkpoint
-from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
+from lrtflite.host.training import BACKBONE, FIRST_BATCH, loop
+from lrtflite.host.training.checkpoint import TrainState, save_checkpoint
 from lrtflite_cli import interrupts
 from lrtflite_cli.group import run
 from lrtflite_cli.train import command, left_out
@@ -29,7 +28,7 @@ SMALL = ["--schedule", "backbone", "--input-size", "32", "--batch-size", "8", "-
 
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder a class, nine pictures in each."""
+    """Make one folder per class, with nine pictures each."""
     root = tmp_path_factory.mktemp("pictures")
     for clip, name in zip(ColouredSource(frames=9).test_clips(), COLOURS):
         (root / name).mkdir()
@@ -53,10 +52,12 @@ def test_ctrl_c_then_resume(
 
     before = signal.getsignal(signal.SIGINT)
     with monkeypatch.context() as patch:
-        patch.setattr(epoch_loop, "save_checkpoint", save_and_press_ctrl_c)
+        patch.setattr(loop, "save_checkpoint", save_and_press_ctrl_c)
         first = CliRunner().invoke(command, arguments)
     assert isinstance(first.exception, SessionCancelled)
-    assert "epoch 2 of 3 after step 1 of 3; the same command with --resume" in str(first.exception)
+    assert "epoch 2 of 3 after step 1 of 3; run the same command with --resume" in str(
+        first.exception
+    )
     assert "epoch 1/3  loss " in first.stderr
     assert "Stopping after this step" in first.stderr
     assert first.stdout == ""
@@ -88,7 +89,7 @@ def test_a_stopped_training_has_the_exit_code_of_a_signal(
         if state.step == 0:
             signal.raise_signal(number)
 
-    monkeypatch.setattr(epoch_loop, "save_checkpoint", save_and_signal)
+    monkeypatch.setattr(loop, "save_checkpoint", save_and_signal)
     monkeypatch.setattr(interrupts, "_came_at", None)
     arguments = ["--dataset", f"folder:{pictures}", "--out", str(tmp_path / "m.keras"), *SMALL]
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
@@ -99,7 +100,7 @@ def test_a_stopped_training_has_the_exit_code_of_a_signal(
             signal.signal(each, handler)
     assert capfd.readouterr().err.splitlines()[-1] == (
         "Error: Training stopped in epoch 2 of 3 after step 1 of 3; "
-        "the same command with --resume goes on"
+        "run the same command with --resume to continue"
     )
     assert [path.name for path in tmp_path.iterdir()] == ["m.keras.checkpoint.npz"]
 
@@ -132,7 +133,7 @@ def test_unreadable_files_are_left_out_on_request(tmp_path: Path, pictures: Path
     assert json.loads(done.stdout)["skipped_files"] == [name]
 
 
-def test_what_the_first_batch_leaves_out_is_said() -> None:
+def test_a_note_says_what_the_first_batch_leaves_out() -> None:
     assert left_out(BACKBONE, 50) is None
     assert left_out(replace(FIRST_BATCH, first_classes=None), 10) is None
     for classes in (3, 12):
@@ -144,7 +145,7 @@ def test_what_the_first_batch_leaves_out_is_said() -> None:
 
 @pytest.mark.usefixtures("eager")
 def test_photographs_on_demo_weights(tmp_path: Path, pictures: Path) -> None:
-    """A folder is trained as a whole, with early stopping, and told that its start is wrong."""
+    """A whole folder is trained, with early stopping, and a note names the wrong weights."""
     out = tmp_path / "model.keras"
     arguments = ["--dataset", f"folder:{pictures}", "--out", str(out), "--input-size", "32"]
     arguments += ["--epochs", "1", "--lr", "0"]
@@ -158,10 +159,13 @@ def test_photographs_on_demo_weights(tmp_path: Path, pictures: Path) -> None:
     low = f"Held-out accuracy ({record['held_out_accuracy']:.1%}) is low"
     assert record["warnings"][1].startswith(low)
     assert f"Warning: {low}" in done.stderr
-    assert record["next"].startswith("run this again with --weights imagenet; ")
+    assert record["next"].startswith("run this again with --weights imagenet --replace; ")
 
     stream = [*arguments, "--first-classes", "2", "--weights", "none", "--alpha", "0.25"]
-    done = CliRunner().invoke(command, stream)
+    refused = CliRunner().invoke(command, stream)
+    assert isinstance(refused.exception, ModelError)
+    assert f"got {out}, which exists" in str(refused.exception)
+    done = CliRunner().invoke(command, [*stream, "--replace"])
     assert done.exit_code == 0, done.output
     assert DEMO_NOTE not in done.stderr
     assert "2 of 4 classes, visit 1 of 2 each; --all-classes" in done.stderr
@@ -184,14 +188,26 @@ def test_bad_input_is_refused(tmp_path: Path, pictures: Path) -> None:
         [*dataset, "--export-npz", "weights.bin"],
         [*dataset, "--resume"],
         [*dataset, "--all-classes", "--visits", "2"],
+        [*dataset, "--visits", "2"],  # a backbone trains all classes
         [*dataset, "--freeze-below", "conv5_4"],
-        [*dataset, "--freeze-below", "pool6"],  # a backbone starts from nothing
-        [*dataset, "--weights", "demo", "--freeze-below", "pool6", "--trunk-lr", "0.1"],
+        [*dataset, "--freeze-below", "pool6"],  # a backbone starts from random weights
+        [*dataset, "--weights", "demo", "--freeze-below", "pool6", "--lower-lr", "0.1"],
     ):
         error = run(*bad)
         assert isinstance(error, LrtfliteError), bad
         assert "\n" not in str(error)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_backbone_has_no_first_classes(pictures: Path) -> None:
+    dataset = ["--dataset", f"folder:{pictures}"]
+    refused = CliRunner().invoke(command, [*SMALL, *dataset, "--first-classes", "2"])
+    assert isinstance(refused.exception, InputError)
+    assert str(refused.exception) == (
+        "Expected no --first-classes or --visits with --schedule backbone, which trains all "
+        "classes, got --first-classes 2; leave that out, or name the classes in --dataset "
+        "(?classes=a,b)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -220,8 +236,8 @@ def test_help_has_the_defaults_of_both_schedules() -> None:
     assert texts["frames_per_video"] == f"all; {BACKBONE.frames_per_video} for a backbone"
     assert texts["first_classes"] == f"all of a folder, else {FIRST_BATCH.first_classes}"
     assert texts["visits"] == f"all of a folder, else {FIRST_BATCH.visits}"
-    assert texts["trunk_lr"] == f"{FIRST_BATCH.trunk_lr}; --lr for a backbone"
+    assert texts["lower_lr"] == f"{FIRST_BATCH.lower_lr}; --lr for a backbone"
     assert texts["patience"] == f"{FIRST_BATCH.patience}; 0 for a backbone"
-    assert (BACKBONE.trunk_lr, BACKBONE.patience) == (None, None)
+    assert (BACKBONE.lower_lr, BACKBONE.patience) == (None, None)
     layers = f"{FIRST_BATCH.freeze_below}; {BACKBONE.freeze_below} for a backbone or --weights none"
     assert texts["freeze_below"] == layers

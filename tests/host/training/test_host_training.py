@@ -1,4 +1,4 @@
-"""Whole trainings, a few frames each: learn, stop, go on, stop early."""
+"""Whole training runs on a few frames each: learn, stop, resume, overwrite."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from coloured_source import ColouredSource
 from lrtflite.errors import ModelError, SessionCancelled
-from lrtflite.host.epoch_loop import EpochLoop, rate_share
 from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.model_file import load_model
-from lrtflite.host.sgd import SgdTrainer
-from lrtflite.host.train_checkpoint import TrainState, checkpoint_path
-from lrtflite.host.train_data import Frames, TrainData
-from lrtflite.host.train_options import BACKBONE, FIRST_BATCH
-from lrtflite.host.training import train
+from lrtflite.host.training import BACKBONE, FIRST_BATCH, train
+from lrtflite.host.training.checkpoint import TrainState, checkpoint_path
+from lrtflite.host.training.data import Frames, TrainData
+from lrtflite.host.training.loop import EpochLoop, rate_share
+from lrtflite.host.training.sgd import SgdTrainer
 from lrtflite.host.weights import write_npz
 from train_stop import Stop
 
@@ -28,7 +27,7 @@ SMALL = replace(BACKBONE, epochs=2, batch_size=8, lr=0.05, frames_per_video=2, h
 
 
 @pytest.mark.usefixtures("shallow")
-def test_backbone_learns_from_nothing(tmp_path: Path) -> None:
+def test_backbone_learns_from_random_weights(tmp_path: Path) -> None:
     options = replace(BACKBONE, epochs=6, batch_size=16, lr=0.05)
     result = train(ColouredSource(frames=16), tmp_path / "model.keras", options)
     first, last = result.history[0], result.history[-1]
@@ -50,7 +49,7 @@ def test_first_batch_learns(tmp_path: Path) -> None:
         epochs=4,
         batch_size=8,
         lr=0.01,
-        trunk_lr=0.01,
+        lower_lr=0.01,
         patience=None,
     )
     observer = Stop()
@@ -94,7 +93,7 @@ def test_resumed_training_is_the_uninterrupted_one(tmp_path: Path) -> None:
 
     out = tmp_path / "parts.keras"
     stop = Stop(after=1)  # in the middle of the first epoch
-    with pytest.raises(SessionCancelled, match=r"epoch 1 of 2 after step 1 of 2.*--resume"):
+    with pytest.raises(SessionCancelled, match=r"epoch 1 of 2 after step 1 of 2; .*--resume"):
         train(source, out, SMALL, observer=stop, cancel=stop.cancel)
     assert not out.exists()
     with pytest.raises(ModelError, match="add --resume"):
@@ -115,9 +114,23 @@ def test_resumed_training_is_the_uninterrupted_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("shallow", "eager")
+def test_an_existing_model_is_replaced_only_on_request(tmp_path: Path) -> None:
+    source, out = ColouredSource(), tmp_path / "model.keras"
+    out.write_text("an older model")
+    with pytest.raises(ModelError, match=r"got .*model\.keras, which exists; .*--replace"):
+        train(source, out, SMALL)
+    stop = Stop(after=1)
+    with pytest.raises(SessionCancelled):
+        train(source, out, SMALL, replace=True, observer=stop, cancel=stop.cancel)
+    assert out.read_text() == "an older model"
+    train(source, out, SMALL, resume=True)  # the interrupted run was allowed to replace it
+    assert load_model(out).get_layer("fc7").labels == source.classes
+
+
+@pytest.mark.usefixtures("shallow", "eager")
 def test_divergence_is_one_line(tmp_path: Path) -> None:
     out = tmp_path / "model.keras"
-    with pytest.raises(ModelError, match=r"lower rates than 1e\+30 and 1e\+30"):
+    with pytest.raises(ModelError, match=r"rates below 1e\+30 \(--lr\) and 1e\+30 \(--lower-lr\)"):
         train(ColouredSource(), out, replace(SMALL, lr=1e30, cosine=False))
     assert list(tmp_path.iterdir()) == []
 
@@ -125,7 +138,7 @@ def test_divergence_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("shallow")
 def test_stopping_while_reading_leaves_nothing(tmp_path: Path) -> None:
     stop = Stop(after=0)
-    with pytest.raises(SessionCancelled, match="read its frames"):
+    with pytest.raises(SessionCancelled, match=r"reading frames, .*; run the same command again"):
         train(ColouredSource(), tmp_path / "m.keras", SMALL, observer=stop, cancel=stop.cancel)
     assert list(tmp_path.iterdir()) == []
 
@@ -153,7 +166,7 @@ def test_every_mini_batch_is_full_and_every_frame_comes(tmp_path: Path) -> None:
             self.seen: list[NDArray[np.int64]] = []
 
         def step(
-            self, frames: object, slots: NDArray[np.int64], *, lr: float, trunk_lr: float
+            self, frames: object, slots: NDArray[np.int64], *, lr: float, lower_lr: float
         ) -> tuple[float, int]:
             self.seen.append(slots)
             return 0.0, 0
@@ -176,7 +189,7 @@ def test_every_mini_batch_is_full_and_every_frame_comes(tmp_path: Path) -> None:
     assert first.tolist() != second.tolist()
 
 
-def test_cosine_warms_up_and_falls_to_nothing() -> None:
+def test_cosine_warms_up_and_falls_to_zero() -> None:
     shares = [rate_share(step, 100, cosine=True) for step in range(100)]
     np.testing.assert_allclose(shares[:5], [0.2, 0.4, 0.6, 0.8, 1.0])  # 5 % of 100
     assert shares[5] == 1.0

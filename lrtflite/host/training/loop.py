@@ -1,4 +1,4 @@
-"""The loop of a host training: epochs of mini-batches that can stop anywhere and go on later."""
+"""The training loop: epochs of mini-batches that can stop after any step and be resumed."""
 
 from __future__ import annotations
 
@@ -7,47 +7,33 @@ import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError, SessionCancelled
-from lrtflite.host.augment import augment
-from lrtflite.host.renorm_schedule import (
+from lrtflite.host.training.augment import augment
+from lrtflite.host.training.checkpoint import Epoch, TrainState, save_checkpoint
+from lrtflite.host.training.data import Frames, TrainData
+from lrtflite.host.training.observer import TrainObserver
+from lrtflite.host.training.options import TrainOptions
+from lrtflite.host.training.renorm_schedule import (
     RenormLimits,
     backbone_limits,
     first_batch_limits,
     set_limits,
 )
-from lrtflite.host.sgd import SgdTrainer
-from lrtflite.host.train_checkpoint import Epoch, TrainState, save_checkpoint
-from lrtflite.host.train_data import Frames, TrainData
-from lrtflite.host.train_options import TrainOptions
+from lrtflite.host.training.sgd import SgdTrainer
 
+# Share of all steps over which the cosine schedule raises the learning rates from near 0.
 WARM_UP_SHARE = 0.05
-
-
-class TrainObserver(Protocol):
-    """Is told how a training goes."""
-
-    def read(self, done: int, total: int) -> None:
-        """`done` of `total` frames are in memory."""
-
-    def extract(self, done: int, total: int) -> None:
-        """`done` of `total` frames went through the frozen layers."""
-
-    def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
-        """`step` of `steps` are done in `epoch` (from 1); mean loss and accuracy so far in it."""
-
-    def epoch(self, result: Epoch) -> None:
-        """An epoch ended."""
 
 
 @dataclass
 class EpochLoop:
-    """Trains from wherever `state` stands, and keeps `state` up to date."""
+    """Trains from the step that `state` has reached, and keeps `state` up to date."""
 
     trainer: SgdTrainer
     data: TrainData
@@ -58,12 +44,16 @@ class EpochLoop:
         # INVARIANT: every mini-batch is full, because Batch Renorm's moments depend on its size.
         self.batch = min(self.options.batch_size, len(self.data.train))
         self.steps = math.ceil(len(self.data.train) / self.batch)
-        # Without validation frames no epoch is better than another: all of them run.
+        # Validation frames choose the best epoch; without them all epochs run.
         self.stops_early = self.options.patience is not None and len(self.data.validation) > 0
         self._limits: RenormLimits | None = None
 
     def run(self, observer: TrainObserver, cancel: threading.Event, path: Path) -> Iterator[Epoch]:
-        """Train epoch after epoch; each, and a `cancel`, leaves a checkpoint at `path`."""
+        """Train and yield each epoch's figures, with a checkpoint at `path` after each epoch.
+
+        Raise SessionCancelled after the step in which `cancel` was set, once its checkpoint is
+        saved.
+        """
         state = self.state
         while state.epoch < self.options.epochs and not self._out_of_patience():
             for frames, slots in self._minibatches():
@@ -75,23 +65,23 @@ class EpochLoop:
                     self._checkpoint(path)
                     raise SessionCancelled(
                         f"Training stopped in epoch {state.epoch + 1} of {self.options.epochs} "
-                        f"after step {state.step} of {self.steps}; the same command with "
-                        "--resume goes on"
+                        f"after step {state.step} of {self.steps}; run the same command with "
+                        "--resume to continue"
                     )
             result = self._end_epoch()
             self._checkpoint(path)
             yield result
 
     def _minibatches(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64]]]:
-        """The mini-batches of the epoch under way that are still to come: frames and slots.
+        """Yield frames and slots of each mini-batch that remains in the current epoch.
 
-        Order and augmentation depend on seed, epoch and step alone: a resumed epoch repeats them.
+        Order and augmentation depend only on seed, epoch and step, so a resumed epoch repeats them.
         """
         seed, epoch, train = self.options.seed, self.state.epoch, self.data.train
         order = np.random.default_rng([seed, epoch]).permutation(len(train))
         for step in range(self.state.step, self.steps):
             places = np.arange(step * self.batch, (step + 1) * self.batch)
-            rows = order.take(places, mode="wrap")  # the last mini-batch fills up from the first
+            rows = order.take(places, mode="wrap")  # wrap: the first rows fill up the last batch
             images = train.images[rows]
             if self.options.augment:
                 images = augment(images, np.random.default_rng([seed, epoch, step]))
@@ -103,13 +93,13 @@ class EpochLoop:
         first_batch = options.schedule == "first-batch"
         self._set_limits(first_batch_limits(at) if first_batch else backbone_limits(at))
         share = rate_share(at, options.epochs * self.steps, cosine=options.cosine)
-        lr, trunk_lr = options.rates
-        loss, hits = self.trainer.step(frames, slots, lr=share * lr, trunk_lr=share * trunk_lr)
+        lr, lower_lr = options.rates
+        loss, hits = self.trainer.step(frames, slots, lr=share * lr, lower_lr=share * lower_lr)
         if not math.isfinite(loss):
             path.unlink(missing_ok=True)
             raise ModelError(
                 f"Expected a finite loss, got {loss} in epoch {state.epoch + 1}; "
-                f"start again with lower rates than {lr:g} and {trunk_lr:g} (--lr, --trunk-lr)"
+                f"start again with rates below {lr:g} (--lr) and {lower_lr:g} (--lower-lr)"
             )
         state.step += 1
         state.loss_sum += loss
@@ -126,8 +116,8 @@ class EpochLoop:
         if self.stops_early:
             validation = self.accuracy(self.data.validation)
             best = state.history[state.best_epoch].validation if state.history else None
-            # Of equals the latest is kept: a few dozen frames are soon all right, or as right as
-            # they get, while the network still learns.
+            # The latest of equally good epochs is kept: accuracy on a few dozen frames reaches its
+            # maximum early, while the network still improves.
             if best is None or validation >= best:
                 state.best_epoch = state.epoch
                 state.best = [weight.numpy() for weight in self.trainer.model.weights]
@@ -143,7 +133,7 @@ class EpochLoop:
         return result
 
     def accuracy(self, frames: Frames) -> float:
-        """Return the accuracy with the present weights; NaN for no frame."""
+        """Return the share of `frames` that the current weights classify correctly; NaN if none."""
         return self.trainer.accuracy(frames.images, frames.slots, batch_size=self.batch)
 
     def _out_of_patience(self) -> bool:
@@ -158,7 +148,10 @@ class EpochLoop:
 
 
 def rate_share(step: int, total: int, *, cosine: bool) -> float:
-    """The share of the rates at `step` (from 0) of `total`: 1, or warm-up and half a cosine."""
+    """Return the factor of the learning rates at `step` (from 0) of `total`.
+
+    The factor is 1, or with `cosine` a linear warm-up and then half a cosine down to 0.
+    """
     if not cosine:
         return 1.0
     warm_up = max(1, round(WARM_UP_SHARE * total))
@@ -168,5 +161,6 @@ def rate_share(step: int, total: int, *, cosine: bool) -> float:
 
 
 def restore(variables: Sequence[tf.Variable], values: Sequence[NDArray[Any]]) -> None:
+    """Assign `values` to `variables`, in order."""
     for variable, value in zip(variables, values):
         variable.assign(value)
