@@ -11,6 +11,7 @@ from pathlib import Path
 
 from lrtflite.errors import BundleError
 from lrtflite.manifest import File, Manifest
+from lrtflite.whole_file import write_whole
 
 MANIFEST = "manifest.json"
 FEATURES = "features.tflite"
@@ -77,7 +78,7 @@ class Bundle:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest of a bundle that is being made."""
-    (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    write_whole(folder / MANIFEST, manifest.to_json())
 
 
 def digest(path: Path) -> File:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import State
+from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames import check_frame, check_frames, check_no_path
@@ -222,7 +223,7 @@ class Learner:
             self.memory.forget(number)
             known.commit(models, slots=slots)
 
-    def ship(self, out: str | Path, *, replace: bool = False) -> Bundle:
+    def ship(self, out: str | Path | Destination, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from all that this one knows."""
         # Written while no session may change the memory, so that no second copy of it is made.
         with self._known.alone():

@@ -70,6 +70,7 @@ def command(
     """
     from lrtflite.bundle import Bundle
     from lrtflite.data import open_source, skipped_files, source_notes
+    from lrtflite.destination import Destination
     from lrtflite.learner import Learner
     from lrtflite.quiet import quiet_stderr
     from lrtflite.teaching import teach
@@ -77,6 +78,7 @@ def command(
     from lrtflite_firmware_sim.watcher import LineWatcher
 
     opened = Bundle.open(bundle)
+    destination = Destination.at(out, replace=replace)
     with LineWatcher(sys.stderr).looking() as on_file:
         source = open_source(
             dataset,
@@ -97,10 +99,9 @@ def command(
         taught = teach(
             learner,
             source,
-            out,
+            destination,
             training=training,
             batch_frames=batch_frames,
-            replace=replace,
             on_step=step,
         )
     if as_json:

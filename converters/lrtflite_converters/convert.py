@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lrtflite.destination import check_out
+from lrtflite.destination import Destination
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.model_file import load_model
 from lrtflite.host.weights import network
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def convert(
-    out: str | Path,
+    out: str | Path | Destination,
     *,
     options: ExportOptions,
     model: str | None = None,
@@ -32,16 +32,15 @@ def convert(
 ) -> Path:
     """Make the bundle `out` from a saved model, or from weights (by default the demo backbone)."""
     check_source(model, weights, alpha, input_size)
-    check_out(Path(out), replace=replace)
+    destination = Destination.at(out, replace=replace)
     stage("reading the weights")
     found, backbone = _find(model, weights, alpha=alpha, input_size=input_size)
     return export_bundle(
         found,
-        out,
+        destination,
         options=options,
         backbone=backbone,
         batch=None if model is None else _batch(Path(model), options.seed_memory),
-        replace=replace,
         stage=stage,
     )
 

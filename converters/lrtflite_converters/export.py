@@ -16,7 +16,7 @@ import tf_keras as keras
 from numpy.typing import NDArray
 
 from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, digest, write_manifest
-from lrtflite.destination import check_out, making_bundle
+from lrtflite.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.manifest import File, Manifest
@@ -44,7 +44,7 @@ DEFAULT_SLOTS = 50
 
 def export_bundle(
     model: keras.Model,
-    out: str | Path,
+    out: str | Path | Destination,
     *,
     options: ExportOptions,
     backbone: str,
@@ -58,8 +58,7 @@ def export_bundle(
     anything else in it is refused. `backbone` says in words where the weights come from. With a
     `batch` the bundle ships with a memory of these frames. `stage` is told what comes next.
     """
-    out = Path(out)
-    check_out(out, replace=replace)
+    destination = Destination.at(out, replace=replace)
     batch_size, new_per_batch = options.minibatch
     replay_size, policy = options.memory
     stage(f"splitting the network at {options.replay_layer}")
@@ -74,7 +73,7 @@ def export_bundle(
     contents[HEAD] = convert_head(head)
     stage("computing golden vectors")
     contents[GOLDEN] = _npz(golden_vectors(features, head, batch_size=batch_size))
-    with making_bundle(out) as made:
+    with destination.making_bundle() as made:
         for name, content in contents.items():
             (made / name).write_bytes(content)
         manifest = Manifest(
@@ -115,7 +114,7 @@ def export_bundle(
             else:
                 manifest = dataclasses.replace(manifest, measured=costs)
                 write_manifest(made, manifest)
-    return out
+    return destination.path
 
 
 def _features(model: keras.Model, options: ExportOptions) -> Features:

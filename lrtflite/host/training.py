@@ -14,7 +14,7 @@ from lrtflite.errors import ModelError, SessionCancelled
 from lrtflite.host.epoch_loop import EpochLoop, TrainObserver, restore
 from lrtflite.host.first_batch import KEPT, FirstBatch
 from lrtflite.host.freeze import extract, fits, freeze, split, unfreeze
-from lrtflite.host.model_file import check_writable, save_model
+from lrtflite.host.model_file import save_model, writing_model
 from lrtflite.host.renorm_schedule import LATENT_REPLAY, set_limits
 from lrtflite.host.sgd import SgdTrainer
 from lrtflite.host.train_checkpoint import (
@@ -27,6 +27,7 @@ from lrtflite.host.train_checkpoint import (
 from lrtflite.host.train_data import Frames, Selection, TrainData, read_frames, select
 from lrtflite.host.train_options import TrainOptions
 from lrtflite.host.weights import network
+from lrtflite.whole_file import check_writable
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ def _open_state(out: Path, path: Path, *, resume: bool) -> TrainState:
         raise ModelError(
             f"Expected no unfinished training, got {path}; add --resume to go on, or delete it"
         )
-    check_writable(out)
+    with writing_model(out):
+        check_writable(out)
     return TrainState()
 
 

@@ -25,8 +25,9 @@ from numpy.typing import NDArray
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.mobilenet import conv_name, norm_name
-from lrtflite.host.model_file import UNREADABLE, first_line, load_model, replacing
+from lrtflite.host.model_file import UNREADABLE, first_line, load_model, writing_model
 from lrtflite.layer_names import KERAS_NAMES
+from lrtflite.whole_file import replacing
 
 KERAS_EPSILON = 1e-3
 BRN_EPSILON = 1e-5
@@ -81,7 +82,7 @@ def write_weights(weights: BackboneWeights, path: Path) -> None:
     arrays: dict[str, NDArray[Any]] = {**weights.arrays}
     arrays["bn_epsilon"] = np.asarray(weights.epsilon)
     arrays["activation"] = np.asarray(weights.activation)
-    with replacing(path) as temporary:
+    with writing_model(path), replacing(path) as temporary:
         np.savez(temporary, **arrays)
 
 
