@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import errors
-from lrtflite.errors import LrtfliteError, MissingExtra
+from lrtflite.errors import LrtfliteError
 from lrtflite.manifest import Training
 from lrtflite.scratch import Scratch
 from lrtflite.session import Progress, SessionReport
@@ -207,9 +207,8 @@ def _error(failed: Failed) -> LrtfliteError:
         bug = LrtfliteError(f"The device process failed: {' '.join(failed.message.split())}")
         bug.__cause__ = RuntimeError(failed.trace)
         return bug
-    kind = getattr(errors, failed.kind, LrtfliteError)
-    # MissingExtra makes its message from two parts.
-    return LrtfliteError(failed.message) if kind is MissingExtra else kind(failed.message)
+    kind: type[LrtfliteError] = getattr(errors, failed.kind, LrtfliteError)
+    return kind(failed.message)
 
 
 def _environment(threads: int) -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from lrtflite.data.overview import Amount
 from lrtflite.data.source import Clip, Frame, FrameSource, Part
-from lrtflite.errors import require
+from lrtflite.extras import require
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -44,7 +44,7 @@ FONTS = (
 
 def check_drawing() -> None:
     """Raise MissingExtra unless a sheet can be drawn."""
-    require("PIL", extra="device")
+    require("PIL")
 
 
 def contact_sheet(source: FrameSource) -> bytes:
