@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lrtflite.data.overview import Amount
 from lrtflite.data.source import Clip, Frame, FrameSource, Part
+from lrtflite.evenly import evenly
 from lrtflite.extras import require
 
 if TYPE_CHECKING:
@@ -81,8 +82,7 @@ def spread(clips: Sequence[Clip], count: int) -> list[Part]:
     shares = [count * (k + 1) // len(clips) - count * k // len(clips) for k in range(len(clips))]
     parts = []
     for clip, share in zip(clips, shares):
-        taken = min(share, clip.length)
-        indices = tuple((2 * k + 1) * clip.length // (2 * taken) for k in range(taken))
+        indices = evenly(clip.length, share, place="middle")
         if indices:
             parts.append((clip, indices))
     return parts
