@@ -23,6 +23,7 @@ from lrtflite.machine import this_machine
 from lrtflite.minibatch import Composition
 from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import default_threads, describe_runtime
+from lrtflite.session import Phase
 
 # Patterns of the session that is measured, of a class each. Its steps cost as much as any others.
 MEASURED = 2
@@ -58,7 +59,9 @@ def _measure(learner: Learner, threads: int) -> Costs:
         training=learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS),
     )
     # The first step allocates; the rest of the session is paid once, however many steps it has.
-    steps_ms = [sum(pair) for pair in zip(report.timings["prepare"], report.timings["train"])]
+    steps_ms = [
+        sum(pair) for pair in zip(report.timings[Phase.PREPARE], report.timings[Phase.TRAIN])
+    ]
     step_ms = float(np.median(steps_ms[1:]))
     once_ms = report.ready_to_committed_ms - sum(steps_ms)
     composition = Composition.of(

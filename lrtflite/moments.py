@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lrtflite.manifest import Training
 from lrtflite.runtime import Model
-from lrtflite.session import Session
+from lrtflite.session import Phase, Session
 
 
 def adapt_moments(
@@ -35,6 +35,6 @@ def adapt_moments(
         return
     for start in range(0, len(frames), group):
         rows = [frames[row % len(frames)] for row in range(start, start + group)]
-        with session.clock("adapt"):
+        with session.clock(Phase.ADAPT):
             features.run("adapt", frames=np.stack(rows), rate=np.array([rate], np.float32))
-        session.report("adapt", min(start + group, len(frames)), len(frames))
+        session.report(Phase.ADAPT, min(start + group, len(frames)), len(frames))

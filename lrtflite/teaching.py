@@ -15,9 +15,9 @@ from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.learner import Learner
 from lrtflite.manifest import Training
-from lrtflite.session import Progress, SessionReport
+from lrtflite.session import Phase, Progress, SessionReport
 
-# phase ("extract", "train", "adapt", "checkpoint" or "test"), done, total
+# phase (a name in `Phase`), done, total
 OnStep = Callable[[str, int, int], None]
 
 
@@ -103,5 +103,5 @@ def recognise(
     for row, frame in enumerate(frames):
         [[best, *_]] = learner.predict(frame, top=1)
         right[row] = best.label == source.classes[truth[row]]
-        tell("test", row + 1, len(truth))
+        tell(Phase.TEST, row + 1, len(truth))
     return right, truth.astype(np.int64)

@@ -32,7 +32,7 @@ def replacing(path: str | Path, *, make_folder: bool = True) -> Iterator[Path]:
         yield Path(path)
         return
     target = Path(os.path.realpath(path))
-    if make_folder:
+    if make_folder and not target.parent.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
     # The suffix stays, because Keras and numpy choose the format by it.
     temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}.part{target.suffix}")

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrtflite.session import Phase
 from lrtflite_cli.cautions import caution
 from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.interrupts import raising
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from lrtflite.teaching import Taught
 
 WORDS = {
-    "extract": "extracting frames",
-    "train": "training steps",
-    "adapt": "adapting moments",
-    "checkpoint": "keeping the state",
-    "test": "testing held-out frames",
+    Phase.EXTRACT: "extracting frames",
+    Phase.TRAIN: "training steps",
+    Phase.GATHER: "gathering patterns",
+    Phase.ADAPT: "adapting moments",
+    Phase.CHECKPOINT: "keeping the state",
+    Phase.TEST: "testing held-out frames",
 }
 WEAK = 0.8
 

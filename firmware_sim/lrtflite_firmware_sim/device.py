@@ -22,7 +22,7 @@ from lrtflite.errors import LrtfliteError
 from lrtflite.learner import Learner
 from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import describe_runtime
-from lrtflite.session import Progress
+from lrtflite.session import Phase, Progress
 from lrtflite_firmware_sim.messages import (
     Acknowledged,
     Ask,
@@ -131,7 +131,7 @@ class Device:
 
     def _report(self, progress: Progress) -> None:
         # The simulator counts the frames itself: it sends them.
-        if progress.phase != "extract":
+        if progress.phase != Phase.EXTRACT:
             send(self._replies, progress)
 
     def _vitals(self, learner: Learner) -> Vitals:
