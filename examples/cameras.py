@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import LrtfliteError
-from lrtflite.errors import MissingExtra
+from lrtflite.extras import require
 
 Picture = NDArray[np.uint8]  # (H, W, 3) RGB
 Pictures = Generator[Picture, None, None]
@@ -128,8 +128,7 @@ def endless(pictures: Pictures, source: str) -> Pictures:
 
 def decoded(source: str) -> Iterator[tuple[float, Picture]]:
     """Yield the time in seconds and the picture of each frame of a file, camera or stream."""
-    if not find_spec("av"):
-        raise MissingExtra("PyAV", "video")
+    require("av")
     import av
 
     last = 0.0

@@ -12,6 +12,7 @@ from pathlib import Path
 from lrtflite.errors import BundleError
 from lrtflite.manifest import File, Manifest
 from lrtflite.manifest_reading import read_manifest
+from lrtflite.whole_file import write_whole
 
 MANIFEST = "manifest.json"
 FEATURES = "features.tflite"
@@ -78,7 +79,7 @@ class Bundle:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest of a bundle that is being made."""
-    (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    write_whole(folder / MANIFEST, manifest.to_json())
 
 
 def digest(path: Path) -> File:

@@ -1,9 +1,8 @@
 """The state on disk: whole or not there, whatever happens in between.
 
 A state is a folder of generations, `state-00000007.npz`, one per committed change. A commit writes
-a temporary file, flushes it to the disk, renames it and flushes the folder, so that a power cut
-leaves the old generation or the new one and never half of one. The generation before is kept for
-undo; older ones are removed after the commit.
+one with `replacing`, so that a power cut leaves the old generation or the new one and never half of
+one. The generation before is kept for undo; older ones are removed after the commit.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import errno
 import fcntl
 import json
 import logging
-import os
 import re
 import zipfile
 import zlib
@@ -27,6 +25,7 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.undisturbed import undisturbed
+from lrtflite.whole_file import LEFTOVERS, flush_folder, replacing
 
 FORMAT = 3
 KEPT = 2
@@ -69,19 +68,21 @@ class State:
 
 
 def write_state(path: Path, state: State) -> None:
-    """Write one generation and flush it to the disk."""
+    """Write one generation whole, or raise OSError."""
     told = {**state.meta, "format": FORMAT, "names": sorted(state.arrays)}
     text = json.dumps(told, sort_keys=True)
     meta = np.frombuffer(text.encode(), np.uint8)
-    with path.open("wb") as file:
+    with (
+        # A state folder that was deleted is not made again: its lock is gone too.
+        replacing(path, make_folder=False) as temporary,
+        temporary.open("wb") as file,
         # Not np.savez: on a full disk it leaves its archive open, which then fails once more when
         # it is collected, and prints that.
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, values in {"meta": meta, **state.arrays}.items():
-                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, values)  # type: ignore[no-untyped-call]
-        file.flush()
-        os.fsync(file.fileno())
+        zipfile.ZipFile(file, "w") as archive,
+    ):
+        for name, values in {"meta": meta, **state.arrays}.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, values)  # type: ignore[no-untyped-call]
 
 
 def read_state(path: Path, *, later: Collection[str] = ()) -> State:
@@ -147,9 +148,11 @@ class Checkpoint:
                 f"{self.folder} is in use by another learner; close that one, or use another path"
             ) from error
         self._lock = lock
-        for leftover in self.folder.glob("*.tmp"):
-            with contextlib.suppress(OSError):
-                leftover.unlink()
+        # The first is the pattern of earlier versions.
+        for pattern in ("*.tmp", LEFTOVERS):
+            for leftover in self.folder.glob(pattern):
+                with contextlib.suppress(OSError):
+                    leftover.unlink()
 
     def load(self, *, later: Collection[str] = ()) -> State | None:
         """The newest whole generation, or None in a new folder; `later` is as in `read_state`.
@@ -173,18 +176,14 @@ class Checkpoint:
         generations = _generations(self.folder)
         number = _number(generations[-1]) + 1 if generations else 0
         path = self.folder / f"state-{number:08d}.npz"
-        temporary = path.with_suffix(".tmp")
         intact = f"Cannot save to {self.folder}, the state before is intact"
         # An interrupt inside zipfile would come out as a ValueError of its own.
         with _disk_errors(intact), undisturbed():
             try:
-                write_state(temporary, state)
-                temporary.replace(path)
-                self._flush()
+                write_state(path, state)
             except BaseException:
                 # Not flushed, the new name may or may not outlive a power cut: take it back.
                 path.unlink(missing_ok=True)
-                temporary.unlink(missing_ok=True)
                 raise
         for old in generations[: 1 - KEPT]:
             with contextlib.suppress(OSError):  # the next commit tries again
@@ -201,18 +200,11 @@ class Checkpoint:
         """Make the generation before the newest."""
         with _disk_errors(f"Cannot undo in {self.folder}"):
             _generations(self.folder)[-1].unlink()
-            self._flush()
+            flush_folder(self.folder)
 
     def close(self) -> None:
         if self._lock is not None:
             self._lock.close()
-
-    def _flush(self) -> None:
-        folder = os.open(self.folder, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def _no_state(folder: str | Path) -> StateError:

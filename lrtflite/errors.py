@@ -20,13 +20,6 @@ A message says what was expected, what came, and what to do, in one line.
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-
-def pip_command(extra: str) -> str:
-    """What to run to get an optional part."""
-    return f"run: pip install 'lrtflite[{extra}]' (in a clone: pip install '.[{extra}]')"
-
 
 class LrtfliteError(Exception):
     """Base of every error that is the user's to mend; the CLI prints it and exits with 1."""
@@ -89,14 +82,3 @@ class PluginError(LrtfliteError):
 
 class MissingExtra(LrtfliteError):
     """An optional part of the project is not installed."""
-
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} is not installed; {pip_command(extra)}")
-        self.extra = extra
-
-
-def require(*packages: str, extra: str) -> None:
-    """Refuse to go on where a package of an extra is not installed; does not import it."""
-    for package in packages:
-        if find_spec(package) is None:
-            raise MissingExtra(package, extra)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from lrtflite.contract import ZERO
 from lrtflite.errors import BundleError
+from lrtflite.evenly import evenly
 from lrtflite.runtime import Signature
 
 Arrays = dict[str, NDArray[Any]]
@@ -27,7 +28,8 @@ CHANGE, MOVED = "change/", "moved/"
 class Runner(Protocol):
     """A model that runs signatures by name: a TFLite interpreter, or TensorFlow itself."""
 
-    signatures: Mapping[str, Signature]
+    @property
+    def signatures(self) -> Mapping[str, Signature]: ...
 
     def run(self, signature: str, **inputs: NDArray[Any]) -> Mapping[str, NDArray[Any]]: ...
 
@@ -74,8 +76,7 @@ def read_golden(path: Path) -> Arrays:
 def sample(values: NDArray[Any]) -> NDArray[Any]:
     """Return up to SAMPLED values of an array, evenly spread."""
     flat = values.reshape(-1)
-    count = min(SAMPLED, len(flat))
-    chosen: NDArray[Any] = flat[np.arange(count) * (len(flat) - 1) // max(count - 1, 1)]
+    chosen: NDArray[Any] = flat[list(evenly(len(flat), SAMPLED, place="ends"))]
     return chosen
 
 

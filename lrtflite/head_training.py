@@ -13,7 +13,7 @@ from lrtflite.errors import InputError
 from lrtflite.feeding import NOTHING
 from lrtflite.minibatch import Patterns, each_once, gather_steps, minibatches
 from lrtflite.runtime import Model
-from lrtflite.session import Session
+from lrtflite.session import Phase, Session
 from lrtflite.training import Scalars, Training
 
 
@@ -48,7 +48,7 @@ def train_head(
     The graph decides from `counts` which layers train, and `begin` tells.
     """
     counts = patterns.counts(classes)
-    with session.clock("begin"):
+    with session.clock(Phase.BEGIN):
         begun = head.run("begin", counts=counts, **_rates(head, "begin", training))
     trains = bool(begun["trains"][0])
     steps: list[Mapping[str, NDArray[Any]]] = []
@@ -59,7 +59,7 @@ def train_head(
         steps = _train(head, signature, patterns, training, rates, classes, rng, session)
     if training.feeding.gathers != NOTHING:
         _gather(head, patterns, training, classes, session)
-    with session.clock("consolidate"):
+    with session.clock(Phase.CONSOLIDATE):
         ended = head.run("consolidate", counts=counts, **_rates(head, "consolidate", training))
     loss, accuracy = _last_epoch(steps, patterns, training)
     return Outcome(len(steps), loss, accuracy, trains, rates, ended["learned"])
@@ -96,11 +96,11 @@ def _train(
     )
     outcomes: list[Mapping[str, NDArray[Any]]] = []
     for step in range(total):
-        with session.clock("prepare"):
+        with session.clock(Phase.PREPARE):
             latents, targets = next(batches)
-        with session.clock("train"):
+        with session.clock(Phase.TRAIN):
             outcomes.append(head.run(signature, latents=latents, targets=targets, **rates))
-        session.report("train", step + 1, total)
+        session.report(Phase.TRAIN, step + 1, total)
     if not np.isfinite(outcomes[-1]["loss"]).all():
         raise _diverged(f"loss {outcomes[-1]['loss'].item()}", rates)
     return outcomes
@@ -115,9 +115,9 @@ def _gather(
     for step, (latents, targets) in enumerate(
         each_once(patterns, training.feeding, classes=classes, out=out), start=1
     ):
-        with session.clock("gather"):
+        with session.clock(Phase.GATHER):
             head.run("gather", latents=latents, targets=targets, **rates)
-        session.report("gather", step, total)
+        session.report(Phase.GATHER, step, total)
 
 
 def _last_epoch(

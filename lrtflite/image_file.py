@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import InputError, MissingExtra, UnreadableFile
+from lrtflite.errors import InputError, UnreadableFile
+from lrtflite.extras import missing
 from lrtflite.frames import fit_frame
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def open_image(path: Path) -> Iterator[Image]:
     try:
         from PIL import Image
     except ImportError:
-        raise MissingExtra("Pillow", "device") from None
+        raise missing("PIL") from None
     try:
         with Image.open(path) as image:
             yield image

@@ -17,6 +17,7 @@ from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import State
 from lrtflite.committed_state import CommittedState
+from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames import check_frame, check_frames, check_no_path
@@ -26,7 +27,7 @@ from lrtflite.model_state import save_models
 from lrtflite.prediction import Prediction, top_predictions
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
 from lrtflite.run_session import run_session
-from lrtflite.session import OnProgress, Session, SessionReport
+from lrtflite.session import Phase, OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
 from lrtflite.slots import Label, Labels, SlotNumbers
 from lrtflite.training import Training
@@ -183,13 +184,13 @@ class Learner:
             def extract(frame: NDArray[np.uint8]) -> NDArray[Any]:
                 if manifest.adapt_moments:
                     kept.append(frame)
-                with session.clock("extract"):
+                with session.clock(Phase.EXTRACT):
                     return self._extract_one(frame)
 
             latents = extract_while_arriving(
                 (check_frame(frame, manifest.input_size) for frame in frames),
                 extract,
-                on_frame=lambda count: session.report("extract", count, total),
+                on_frame=lambda count: session.report(Phase.EXTRACT, count, total),
             )
             return run_session(self.committed, session, latents, places, training, frames=kept)
 
@@ -236,7 +237,7 @@ class Learner:
             self.memory.forget(number)
             committed.commit(tensors, learned, slots=slots)
 
-    def ship(self, out: str | Path, *, replace: bool = False) -> Bundle:
+    def ship(self, out: str | Path | Destination, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from all that this one knows."""
         # Written while no session may change the memory, so that no second copy of it is made.
         with self.committed.alone():

@@ -22,6 +22,7 @@ from lrtflite.learner import Learner
 from lrtflite.machine import this_machine
 from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import default_threads, describe_runtime
+from lrtflite.session import Phase
 
 # Patterns of the session that is measured, of a class each. Its steps cost as much as any others.
 MEASURED = 2
@@ -57,10 +58,10 @@ def _measure(learner: Learner, threads: int) -> Costs:
         training=learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS),
     )
     # The first step allocates; the rest of the session is paid once, however many steps it has.
-    trains = "train" in report.timings
+    trains = Phase.TRAIN in report.timings
     steps_ms = [
         sum(pair)
-        for pair in zip(report.timings.get("prepare", ()), report.timings.get("train", ()))
+        for pair in zip(report.timings.get(Phase.PREPARE, ()), report.timings.get(Phase.TRAIN, ()))
     ]
     step_ms = float(np.median(steps_ms[1:])) if trains else 0.0
     once_ms = report.ready_to_committed_ms - sum(steps_ms)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.runtime import Model
-from lrtflite.session import Session
+from lrtflite.session import Phase, Session
 from lrtflite.training import Training
 
 
@@ -32,6 +32,6 @@ def adapt_moments(
     rates = training.scalars(features.signatures["adapt"].inputs)
     for start in range(0, len(frames), group):
         rows = [frames[row % len(frames)] for row in range(start, start + group)]
-        with session.clock("adapt"):
+        with session.clock(Phase.ADAPT):
             features.run("adapt", frames=np.stack(rows), **rates)
-        session.report("adapt", min(start + group, len(frames)), len(frames))
+        session.report(Phase.ADAPT, min(start + group, len(frames)), len(frames))

@@ -16,7 +16,7 @@ from lrtflite.minibatch import Patterns
 from lrtflite.model_state import save_models
 from lrtflite.moments import adapt_moments
 from lrtflite.replay.policies import Latents
-from lrtflite.session import Session, SessionReport
+from lrtflite.session import Phase, Session, SessionReport
 from lrtflite.slots import Slots, for_each
 from lrtflite.training import Training
 
@@ -55,13 +55,13 @@ def run_session(
     if outcome.trains:
         adapt_moments(committed.adapting, frames, training, session)
     number = committed.sessions + 1
-    with session.clock("memory"):
+    with session.clock(Phase.MEMORY):
         committed.memory.update(latents, placed, session=number, rng=committed.rng)
-    with session.clock("checkpoint"):
+    with session.clock(Phase.CHECKPOINT):
         tensors = save_models(committed.working, committed.adapting)
         check_finite(tensors, outcome)
         committed.commit(tensors, outcome.learned > 0, slots=slots, sessions=number)
-    session.report("checkpoint", 1, 1)
+    session.report(Phase.CHECKPOINT, 1, 1)
     return SessionReport(
         session=number,
         frames=len(latents),

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
-from lrtflite.errors import BundleError, RuntimeMissing, pip_command
+from lrtflite.errors import BundleError, RuntimeMissing
+from lrtflite.extras import pip_command
 from lrtflite.table import Table
 
 # The name of whichever runtime is installed.
@@ -73,9 +74,9 @@ def pick_runtime(name: str = "auto") -> str:
         return name
     if name == "auto" and found:
         return found[0]
-    extra = "device-tflite" if name == "tflite" else "device"
+    _, module = RUNTIMES[next(iter(RUNTIMES)) if name == "auto" else name]
     wanted = "No TFLite runtime is" if name == "auto" else f"The runtime {name!r} is not"
-    raise RuntimeMissing(f"{wanted} installed; {pip_command(extra)}")
+    raise RuntimeMissing(f"{wanted} installed; {pip_command(_package(module))}")
 
 
 def describe_runtime(name: str) -> str:
@@ -147,7 +148,11 @@ class Model:
 
 
 def _importable(module: str) -> bool:
-    return importlib.util.find_spec(module.split(".")[0]) is not None
+    return importlib.util.find_spec(_package(module)) is not None
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _first_line(error: BaseException) -> str:

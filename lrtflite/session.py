@@ -12,11 +12,28 @@ from dataclasses import dataclass, field
 from lrtflite.errors import SessionCancelled
 
 
+class Phase:
+    """Names of what a learner does, as progress, timings and results have them."""
+
+    EXTRACT = "extract"  # a frame becomes a latent
+    BEGIN = "begin"
+    PREPARE = "prepare"  # a mini-batch is put together
+    TRAIN = "train"  # one step
+    GATHER = "gather"  # a mini-batch is shown to a head that collects sums, after the last step
+    CONSOLIDATE = "consolidate"
+    ADAPT = "adapt"  # moments below the replay layer move
+    MEMORY = "memory"  # the replay memory is updated
+    CHECKPOINT = "checkpoint"  # the state is committed
+    # Outside a session.
+    TEST = "test"
+    INFER = "infer"
+
+
 @dataclass(frozen=True)
 class Progress:
     """Where a session stands. `total` is None while frames still arrive from an iterator."""
 
-    phase: str  # "extract", "train", "gather", "adapt" or "checkpoint"
+    phase: str  # Phase.EXTRACT, TRAIN, GATHER, ADAPT or CHECKPOINT
     done: int
     total: int | None
 
@@ -56,7 +73,7 @@ class Session:
 
     def report(self, phase: str, done: int, total: int | None) -> None:
         """Pass progress on; a cancelled session ends here, unless it is committed already."""
-        if phase != "checkpoint" and self._cancel is not None and self._cancel.is_set():
+        if phase != Phase.CHECKPOINT and self._cancel is not None and self._cancel.is_set():
             raise SessionCancelled(f"The session was cancelled in {phase}, after {done} of it")
         if self._on_progress is not None:
             self._on_progress(Progress(phase, done, total))

@@ -11,7 +11,7 @@ import numpy as np
 
 from lrtflite.bundle import FILES, INITIAL, Bundle, digest, write_manifest
 from lrtflite.checkpoint import State, read_state, write_state
-from lrtflite.destination import check_out, making_bundle
+from lrtflite.destination import Destination
 from lrtflite.errors import BundleError, StateError
 from lrtflite.replay.codecs import CODECS
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
@@ -19,14 +19,15 @@ from lrtflite.replay.policies import balanced_choice
 from lrtflite.runtime import Model
 
 
-def ship(bundle: Bundle, state: State, out: str | Path, *, replace_bundle: bool = False) -> Bundle:
+def ship(
+    bundle: Bundle, state: State, out: str | Path | Destination, *, replace_bundle: bool = False
+) -> Bundle:
     """Write the bundle `out`: the models of `bundle`, and `state` for new learners to start from.
 
     Its models are the same bytes, so a state that was taught with `bundle` opens with `out` too.
     """
-    out = Path(out)
-    check_out(out, replace=replace_bundle)
-    with making_bundle(out) as made:
+    destination = Destination.at(out, replace=replace_bundle)
+    with destination.making_bundle() as made:
         for name in FILES:
             shutil.copy(bundle.path / name, made / name)
         write_state(made / INITIAL, state)
@@ -36,7 +37,7 @@ def ship(bundle: Bundle, state: State, out: str | Path, *, replace_bundle: bool 
             files={name: digest(made / name) for name in (*FILES, INITIAL)},
         )
         write_manifest(made, manifest)
-    return Bundle.open(out)
+    return Bundle.open(destination.path)
 
 
 def read_initial(bundle: Bundle, *, later: Sequence[str] = ()) -> State | None:

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
 from lrtflite.data import FrameSource, whole_batch
-from lrtflite.destination import check_out
+from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.learner import Learner
-from lrtflite.session import Progress, SessionReport
+from lrtflite.session import Phase, Progress, SessionReport
 from lrtflite.training import Training
 
-# phase ("extract", "train", "adapt", "checkpoint" or "test"), done, total
+# phase (a name in `Phase`), done, total
 OnStep = Callable[[str, int, int], None]
 
 
@@ -52,7 +52,7 @@ def check_room(source: FrameSource, labels: tuple[str | None, ...]) -> None:
 def teach(
     learner: Learner,
     source: FrameSource,
-    out: str | Path,
+    out: str | Path | Destination,
     *,
     training: Training | None = None,
     batch_frames: int | None = None,
@@ -63,7 +63,7 @@ def teach(
 
     `batch_frames` limits the frames of each class. What the learner knows already ships too.
     """
-    check_out(Path(out), replace=replace)
+    destination = Destination.at(out, replace=replace)
     check_room(source, learner.labels)
     tell = on_step or (lambda phase, done, total: None)
     batch = whole_batch(source, batch_frames)
@@ -79,7 +79,7 @@ def teach(
     )
     right, truth = recognise(learner, source, tell)
     return Taught(
-        bundle=learner.ship(out, replace=replace),
+        bundle=learner.ship(destination),
         report=report,
         accuracy=float(right.mean()) if len(right) else float("nan"),
         by_class={
@@ -103,5 +103,5 @@ def recognise(
     for row, frame in enumerate(frames):
         [[best, *_]] = learner.predict(frame, top=1)
         right[row] = best.label == source.classes[truth[row]]
-        tell("test", row + 1, len(truth))
+        tell(Phase.TEST, row + 1, len(truth))
     return right, truth.astype(np.int64)

@@ -15,6 +15,8 @@ import av
 import numpy as np
 import pytest
 
+from lrtflite.errors import MissingExtra
+
 EXAMPLES = Path(__file__).parent.parent / "examples"
 RED = np.broadcast_to(np.array([255, 0, 0], np.uint8), (48, 64, 3))
 
@@ -217,6 +219,6 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setitem(sys.modules, "picamera2", None)
     with pytest.raises(cameras.CameraError, match="sudo apt install python3-picamera2"):
         next(cameras.picamera())
-    monkeypatch.setattr(cameras, "find_spec", lambda name: None)
-    with pytest.raises(cameras.MissingExtra, match=r"lrtflite\[video\]"):
+    monkeypatch.setitem(sys.modules, "av", None)
+    with pytest.raises(MissingExtra, match=r"PyAV is not installed; .*lrtflite\[video\]"):
         next(cameras.decoded("/dev/video0"))

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
+import signal
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +17,7 @@ import numpy as np
 import pytest
 
 import lrtflite.checkpoint as checkpoint_module
+from lrtflite import whole_file
 from lrtflite.checkpoint import Checkpoint, State, newest_state, read_state, write_state
 from lrtflite.errors import DamagedState, StateError
 
@@ -88,31 +93,60 @@ def test_a_failing_disk_leaves_the_old_state(
 
     target = {
         "write": (checkpoint_module.np.lib.format, "write_array"),
-        "fsync": (checkpoint_module.os, "fsync"),
+        "fsync": (os, "fsync"),
         "replace": (Path, "replace"),
-        "flush": (Checkpoint, "_flush"),
+        "flush": (whole_file, "flush_folder"),
     }[step]
     with monkeypatch.context() as patch:
         patch.setattr(*target, full)
         with pytest.raises(StateError, match="No space left on device"):
             checkpoint.commit(state(2))
     assert value(checkpoint.load()) == 1
-    assert not list(tmp_path.glob("*.tmp"))
+    assert {path.name for path in tmp_path.iterdir()} == {"lock", "state-00000000.npz"}
     checkpoint.commit(state(3))
     assert value(checkpoint.load()) == 3
 
 
-def test_a_power_cut_while_writing_leaves_the_old_state(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["state-00000001.tmp", ".state-00000001.0a1b2c3d.part.npz"])
+def test_a_power_cut_while_writing_leaves_the_old_state(tmp_path: Path, name: str) -> None:
     checkpoint = Checkpoint(tmp_path)
     checkpoint.commit(state(1))
     checkpoint.close()
     # What a cut leaves behind: a temporary file with half of the next generation.
     whole = (tmp_path / "state-00000000.npz").read_bytes()
-    (tmp_path / "state-00000001.tmp").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
     reopened = Checkpoint(tmp_path)
     assert value(reopened.load()) == 1
-    assert not list(tmp_path.glob("*.tmp"))
+    assert {path.name for path in tmp_path.iterdir()} == {"lock", "state-00000000.npz"}
     reopened.close()
+
+
+def test_a_process_that_is_killed_while_writing_leaves_the_old_state(tmp_path: Path) -> None:
+    script = (
+        "import os, sys, signal, numpy as np\n"
+        "from lrtflite.checkpoint import Checkpoint, State\n"
+        "checkpoint = Checkpoint(sys.argv[1])\n"
+        "checkpoint.commit(State({'head/cw': np.ones((3, 2), np.float32)}, {'sessions': 1}))\n"
+        "os.fsync = lambda handle: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "checkpoint.commit(State({'head/cw': np.zeros((3, 2), np.float32)}, {'sessions': 2}))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, tmp_path], check=False)
+    assert done.returncode == -signal.SIGKILL
+    assert len(list(tmp_path.iterdir())) == 3  # the lock, one generation and half of another
+    reopened = Checkpoint(tmp_path)
+    assert value(reopened.load()) == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"lock", "state-00000000.npz"}
+    reopened.close()
+
+
+def test_a_deleted_folder_is_not_made_again(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path / "state")
+    checkpoint.commit(state(1))
+    shutil.rmtree(tmp_path / "state")
+    with pytest.raises(StateError, match=r"Cannot save to .*No such file"):
+        checkpoint.commit(state(2))
+    assert list(tmp_path.iterdir()) == []
+    checkpoint.close()
 
 
 @pytest.mark.parametrize("damage", ["truncated", "flipped"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -12,7 +13,7 @@ import lrtflite.knowledge as knowledge_module
 import numpy as np
 import pytest
 
-import lrtflite.checkpoint as checkpoint_module
+import lrtflite.knowledge as knowledge_module
 from fake_bundle import BATCH, NEW, SHAPE, SIZE, TRAINING, FakeModel, make_bundle
 from learning import fingerprint
 from lrtflite import Learner, Progress
@@ -238,7 +239,7 @@ def test_a_disk_that_fails_leaves_trunk_moments_and_memory(
         raise OSError("full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint_module.os, "fsync", full)
+        patch.setattr(os, "fsync", full)
         for change in (
             lambda: learner.learn(frames(90, 91, 92), "b"),
             lambda: learner.forget("10"),

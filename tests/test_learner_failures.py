@@ -77,7 +77,7 @@ def test_a_full_disk_leaves_the_state_before(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint_module.os, "fsync", full)
+        patch.setattr(os, "fsync", full)
         for change in (
             lambda: learner.learn_latents(latents_of(1), "b", training=TRAINING),
             lambda: learner.forget("a"),

@@ -103,9 +103,9 @@ def command(
     every installed runtime before it is put in place. How it trains is a default, which a device
     may change in each session.
     """
-    from lrtflite.bundle import INITIAL, MANIFEST, Bundle
+    from lrtflite.bundle import INITIAL, Bundle
     from lrtflite.demo_weights import DEMO, DEMO_NOTE
-    from lrtflite.destination import check_out
+    from lrtflite.destination import Destination
     from lrtflite_cli.progress import stages
     from lrtflite_converters.options import ExportOptions, check_source, read_labels
 
@@ -125,14 +125,13 @@ def command(
         seed_memory=seed_memory,
     )
     check_source(model, weights, alpha, input_size)
-    check_out(out, replace=replace)
+    destination = Destination.at(out, replace=replace)
     caution(replay_size=replay_size, batch_size=batch_size)
 
     # What was typed is checked by now: TensorFlow takes seconds to load.
     from lrtflite.scratch import scratch_tempdir
     from lrtflite_converters.convert import convert
 
-    replaces = (out / MANIFEST).exists()
     with raising(), scratch_tempdir(), stages() as say:
 
         def stage(text: str) -> None:
@@ -142,18 +141,17 @@ def command(
             say(text)
 
         convert(
-            out,
+            destination,
             options=options,
             model=model,
             weights=weights,
             alpha=alpha,
             input_size=input_size,
-            replace=replace,
             stage=stage,
         )
     manifest = Bundle.open(out).manifest
     click.echo(f"{out}")
-    if replaces:
+    if destination.replaces:
         click.echo(
             f"Replaced the bundle in {out}; states of the old one do not open with it", err=True
         )

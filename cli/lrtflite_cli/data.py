@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -43,14 +44,15 @@ def command(
     from lrtflite.data.overview import overview
     from lrtflite.data.sheet import check_drawing, contact_sheet
     from lrtflite.errors import InputError
-    from lrtflite_firmware_sim.output import check_writable, write_whole
+    from lrtflite.whole_file import check_writable, write_whole, writing
     from lrtflite_firmware_sim.watcher import LineWatcher
 
     if sheet is not None:
         if not sheet.lower().endswith(".png"):
             raise InputError(f"Expected --sheet to end in .png, got {sheet}")
         check_drawing()
-        check_writable(sheet)
+        with writing(sheet):
+            check_writable(Path(sheet).expanduser())
     with LineWatcher(sys.stderr).looking() as on_file:
         source = open_source(
             dataset, size=size, seed=seed, skip_unreadable=skip_unreadable, on_file=on_file
@@ -59,7 +61,9 @@ def command(
     click.echo(json.dumps(found.to_dict(), indent=2) if as_json else _as_text(found))
     if sheet is not None:
         with raising():
-            write_whole(sheet, contact_sheet(source))
+            drawn = contact_sheet(source)
+            with writing(sheet):
+                write_whole(Path(sheet).expanduser(), drawn)
         click.echo(f"wrote {sheet}", err=True)
 
 

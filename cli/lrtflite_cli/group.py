@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from lrtflite import __version__
-from lrtflite.errors import LrtfliteError, MissingExtra, SessionCancelled
+from lrtflite.errors import LrtfliteError, SessionCancelled
+from lrtflite.extras import EXTRAS, missing
 from lrtflite_cli import interrupts
 
 # Command -> its line in `lrtflite --help`. A command's module is imported only when it is called.
@@ -23,16 +24,6 @@ COMMANDS = {
     "verify": "Prove a bundle on the runtime at hand.",
     "inspect": "Say what is inside a bundle.",
     "simulate": "Run learning sessions as a device would, and measure them.",
-}
-# Packages that only an extra installs -> that extra.
-EXTRAS = {
-    "tensorflow": "host",
-    "tf_keras": "host",
-    "tensorflow_model_optimization": "host",
-    "rich": "device",
-    "PIL": "device",
-    "matplotlib": "report",
-    "av": "video",
 }
 
 
@@ -98,9 +89,9 @@ def _report(error: Exception) -> int:
     if isinstance(error, LrtfliteError):
         return _fail(str(error))
     if isinstance(error, ModuleNotFoundError):
-        name = error.name or ""
-        if extra := EXTRAS.get(name.split(".")[0]):
-            return _fail(str(MissingExtra(name, extra)))
+        package = (error.name or "").split(".")[0]
+        if package in EXTRAS:
+            return _fail(str(missing(package)))
     raise error
 
 

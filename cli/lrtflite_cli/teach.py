@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrtflite.session import Phase
 from lrtflite_cli.cautions import caution
 from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.interrupts import raising
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
     from lrtflite.teaching import Taught
 
 WORDS = {
-    "extract": "extracting frames",
-    "train": "training steps",
-    "adapt": "adapting moments",
-    "checkpoint": "keeping the state",
-    "test": "testing held-out frames",
+    Phase.EXTRACT: "extracting frames",
+    Phase.TRAIN: "training steps",
+    Phase.GATHER: "gathering patterns",
+    Phase.ADAPT: "adapting moments",
+    Phase.CHECKPOINT: "keeping the state",
+    Phase.TEST: "testing held-out frames",
 }
 WEAK = 0.8
 
@@ -70,6 +72,7 @@ def command(
     """
     from lrtflite.bundle import Bundle
     from lrtflite.data import open_source, skipped_files, source_notes
+    from lrtflite.destination import Destination
     from lrtflite.learner import Learner
     from lrtflite.quiet import quiet_stderr
     from lrtflite.teaching import teach
@@ -77,6 +80,7 @@ def command(
     from lrtflite_firmware_sim.watcher import LineWatcher
 
     opened = Bundle.open(bundle)
+    destination = Destination.at(out, replace=replace)
     with LineWatcher(sys.stderr).looking() as on_file:
         source = open_source(
             dataset,
@@ -97,10 +101,9 @@ def command(
         taught = teach(
             learner,
             source,
-            out,
+            destination,
             training=training,
             batch_frames=batch_frames,
-            replace=replace,
             on_step=step,
         )
     if as_json:

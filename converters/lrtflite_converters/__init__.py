@@ -1,1 +1,1 @@
-"""Turn a Keras network into a bundle that learns on the device. Converting needs the extra `host`."""
+"""Turn a Keras network into a bundle that learns on the device."""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lrtflite.destination import check_out
+from lrtflite.destination import Destination
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
@@ -20,7 +20,7 @@ from lrtflite_converters.source import Source
 
 
 def convert(
-    out: str | Path,
+    out: str | Path | Destination,
     *,
     options: ExportOptions,
     source: Source | None = None,
@@ -29,14 +29,13 @@ def convert(
 ) -> Path:
     """Make the bundle `out` from a saved model, or from weights (by default the demo backbone)."""
     source = source or Source(options.network)
-    check_out(Path(out), replace=replace)
+    destination = Destination.at(out, replace=replace)
     stage("reading the weights")
     return export_bundle(
         find_network(source),
-        out,
+        destination,
         options=options,
         batch=None if source.model is None else _batch(Path(source.model), options.seed_memory),
-        replace=replace,
         stage=stage,
     )
 

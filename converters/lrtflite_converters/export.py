@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, digest, write_manifest
-from lrtflite.destination import check_out, making_bundle
+from lrtflite.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
@@ -53,7 +53,7 @@ class Parts:
 
 def export_bundle(
     network: Network,
-    out: str | Path,
+    out: str | Path | Destination,
     *,
     options: ExportOptions,
     batch: FirstBatch | None = None,
@@ -66,8 +66,7 @@ def export_bundle(
     anything else in it is refused. With a `batch` the bundle ships with a memory of these frames.
     `stage` is told what comes next.
     """
-    out = Path(out)
-    check_out(out, replace=replace)
+    destination = Destination.at(out, replace=replace)
     stage(f"splitting the network at {options.layer}")
     parts = split_network(network, options)
     check_parts(network, parts.features, parts.head)
@@ -77,14 +76,14 @@ def export_bundle(
     contents[HEAD] = parts.head.to_tflite(variables=True)
     stage("computing golden vectors")
     contents[GOLDEN] = _npz(golden_vectors(parts.features, parts.head, parts.training))
-    with making_bundle(out) as made:
+    with destination.making_bundle() as made:
         for name, content in contents.items():
             (made / name).write_bytes(content)
         files = {name: digest(made / name) for name in contents}
         ops = {name: op_names(made / name) for name in (FEATURES, HEAD)}
         manifest = dataclasses.replace(_manifest(network, options, parts), files=files, ops=ops)
         _complete(made, manifest, batch, stage)
-    return out
+    return destination.path
 
 
 def split_network(network: Network, options: ExportOptions) -> Parts:

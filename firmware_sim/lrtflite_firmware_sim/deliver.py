@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrtflite.errors import LrtfliteError
-from lrtflite_firmware_sim.output import check_writable, write_whole
+from lrtflite.whole_file import check_writable, write_whole, writing
 from lrtflite_firmware_sim.results import Simulation
 
 STDOUT = "-"
@@ -34,8 +34,9 @@ class Delivery:
             raise LrtfliteError("Expected a file for the report, got -; only the JSON may go there")
         files = [path for path in (self._json_file, self.report_path) if path is not None]
         for path in files:
-            check_writable(path)
-        if len({Path(path).resolve() for path in files}) < len(files):
+            with writing(path):
+                check_writable(_expanded(path))
+        if len({_expanded(path).resolve() for path in files}) < len(files):
             raise LrtfliteError(f"Expected two files for JSON and report, got {files[0]} twice")
         if self.report_path is not None:
             from lrtflite_firmware_sim.plot import check_plotting
@@ -53,7 +54,9 @@ class Delivery:
         for path, content in contents:
             if path is not None:
                 try:
-                    write_whole(path, content(result))
+                    text = content(result)
+                    with writing(path):
+                        write_whole(_expanded(path), text)
                     files.append(path)
                 except LrtfliteError as error:
                     errors.append(str(error))
@@ -62,6 +65,11 @@ class Delivery:
     @property
     def _json_file(self) -> str | None:
         return None if self.json_path == STDOUT else self.json_path
+
+
+def _expanded(path: str) -> Path:
+    """Return the path with the user's home folder in place of a ~."""
+    return Path(path).expanduser()
 
 
 def _report(result: Simulation) -> str:

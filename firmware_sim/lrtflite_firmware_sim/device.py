@@ -22,7 +22,7 @@ from lrtflite.errors import LrtfliteError
 from lrtflite.learner import Learner
 from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import describe_runtime
-from lrtflite.session import Progress
+from lrtflite.session import Phase, Progress
 from lrtflite_firmware_sim.messages import (
     Acknowledged,
     Ask,
@@ -103,15 +103,7 @@ class Device:
         raise TypeError(f"Expected a request, got {request!r}")
 
     def _open(self, request: Open) -> Vitals:
-        self._learner = Learner.open(
-            request.bundle,
-            request.state,
-            runtime=request.runtime,
-            threads=request.threads,
-            replay_size=request.replay_size,
-            policy=request.policy,
-            seed=request.seed,
-        )
+        self._learner = Learner.open_with(request.bundle, request.state, request.options)
         return self._vitals(self._learner)
 
     def _arriving(self) -> Iterator[NDArray[np.uint8]]:
@@ -131,7 +123,7 @@ class Device:
 
     def _report(self, progress: Progress) -> None:
         # The simulator counts the frames itself: it sends them.
-        if progress.phase != "extract":
+        if progress.phase != Phase.EXTRACT:
             send(self._replies, progress)
 
     def _vitals(self, learner: Learner) -> Vitals:

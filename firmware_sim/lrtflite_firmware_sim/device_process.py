@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import errors
-from lrtflite.errors import LrtfliteError, MissingExtra
-from lrtflite.manifest import Training
+from lrtflite.errors import LrtfliteError
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.scratch import Scratch
 from lrtflite.session import Progress, SessionReport
+from lrtflite.training import Training
 from lrtflite.undisturbed import undisturbed
 from lrtflite_firmware_sim.messages import (
     Ask,
@@ -44,16 +45,8 @@ _PATIENCE = 10.0  # seconds for a device that was told to end
 class DeviceProcess:
     """A device that learns, as its simulator sees it. A context manager: leaving ends it."""
 
-    def __init__(
-        self,
-        bundle: Path,
-        *,
-        runtime: str = "auto",
-        threads: int = 1,
-        replay_size: int | None = None,
-        policy: str | None = None,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, bundle: Path, options: LearnerOptions | None = None) -> None:
+        options = options or LearnerOptions()
         self._scratch = Scratch()
         self._log = self._scratch.path / "log"
         try:
@@ -63,7 +56,7 @@ class DeviceProcess:
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
-                    env=_environment(threads),
+                    env=_environment(options.threads or 1),
                     pass_fds=(self._scratch.lock,),
                     # Ctrl-C reaches every process of the terminal's session, this one decides.
                     start_new_session=True,
@@ -76,15 +69,7 @@ class DeviceProcess:
         self._requests, self._replies = self._process.stdin, self._process.stdout
         try:
             self.opened: Vitals = self._ask(
-                Open(
-                    bundle=str(bundle.resolve()),
-                    state=str(self.state),
-                    runtime=runtime,
-                    threads=threads,
-                    replay_size=replay_size,
-                    policy=policy,
-                    seed=seed,
-                )
+                Open(bundle=str(bundle.resolve()), state=str(self.state), options=options)
             )
         except BaseException:
             self.close(kill=True)
@@ -207,9 +192,8 @@ def _error(failed: Failed) -> LrtfliteError:
         bug = LrtfliteError(f"The device process failed: {' '.join(failed.message.split())}")
         bug.__cause__ = RuntimeError(failed.trace)
         return bug
-    kind = getattr(errors, failed.kind, LrtfliteError)
-    # MissingExtra makes its message from two parts.
-    return LrtfliteError(failed.message) if kind is MissingExtra else kind(failed.message)
+    kind: type[LrtfliteError] = getattr(errors, failed.kind, LrtfliteError)
+    return kind(failed.message)
 
 
 def _environment(threads: int) -> dict[str, str]:

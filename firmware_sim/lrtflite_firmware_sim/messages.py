@@ -14,8 +14,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.manifest import Training
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.prediction import Prediction
+from lrtflite.training import Training
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,7 @@ class Open:
 
     bundle: str
     state: str
-    runtime: str
-    threads: int
-    replay_size: int | None
-    policy: str | None
-    seed: int
+    options: LearnerOptions
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ its Android application (20 seconds of video at 5 fps for each new class).
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
 
 from lrtflite.memory import POLICIES, check_memory
 
@@ -43,44 +43,27 @@ APP_POLICY = "balanced"
 class SimulateOptions:
     """What `simulate` can be told; None leaves it to the protocol, and then to the bundle.
 
-    `sessions` stops after so many; `seed` decides the data set's drawing or split, the stream's
-    order and the device's own randomness. The rest is as in `open_source`, `StreamOptions` and
-    `Learner.open`.
+    `sessions` stops after so many; the learner's `seed` decides the data set's drawing or split, the
+    stream's order and the device's own randomness. `rates` are numbers by name, as
+    `Training.with_options` takes them. The rest is as in `open_source` and `StreamOptions`.
     """
 
     dataset: str = "synthetic"
     protocol: str = "nic"
     sessions: int | None = None
-    replay_size: int | None = None
-    policy: str | None = None
-    epochs: int | None = None
-    lr: float | None = None
-    trunk_lr: float | None = None
-    threads: int | None = None
-    runtime: str = "auto"
-    seed: int = 0
+    learner: LearnerOptions = field(default_factory=LearnerOptions)
+    rates: Mapping[str, float] = field(default_factory=dict)
     first_classes: int | None = None
     visits: int | None = None
     batch_frames: int | None = None
     skip_unreadable: bool = False
 
     def __post_init__(self) -> None:
-        choices = (
-            ("protocol", self.protocol, PROTOCOLS),
-            ("policy", self.policy, (None, *POLICIES)),
-            ("runtime", self.runtime, ("auto", *RUNTIMES)),
-        )
-        for name, value, known in choices:
-            if value not in known:
-                listed = ", ".join(word for word in known if word is not None)
-                raise InputError(f"Expected a {name} of {listed}, got {value!r}")
+        if self.protocol not in PROTOCOLS:
+            known = ", ".join(PROTOCOLS)
+            raise InputError(f"Expected a protocol of {known}, got {self.protocol!r}; take one of these")
         if self.sessions is not None:
             whole_number("sessions", self.sessions, least=1)
-        if self.replay_size is not None:
-            check_memory(self.replay_size, self.policy or next(iter(POLICIES)))
-        if self.threads is not None:
-            whole_number("threads", self.threads, least=1, most=MOST_THREADS)
-        whole_number("seed", self.seed)
 
 
 @dataclass(frozen=True)
@@ -92,9 +75,7 @@ class Plan:
     of_batches: int  # how many the whole stream has
     stream: dict[str, str | int | None]
     training: Training
-    replay_size: int
-    policy: str
-    threads: int
+    learner: LearnerOptions
     notes: tuple[str, ...]
 
 
@@ -111,18 +92,14 @@ def make_plan(
     the data set is looked at, `on_file(looked at, of)` after each.
     """
     app = options.protocol == "app"
-    if options.trunk_lr is not None and not manifest.trains_trunk:
-        raise InputError(
-            f"Expected no trunk_lr for a bundle of {manifest.replay_layer}, where only the last "
-            f"layer trains, got {options.trunk_lr:g}; leave it out, or convert at a lower layer"
-        )
+    training = _training(manifest, options)
     spec = options.dataset
     if app and spec.partition("?")[0] == "synthetic":
         spec = with_default(spec, "frames", APP_FRAMES)
     source = open_source(
         spec,
         size=manifest.input_size,
-        seed=options.seed,
+        seed=options.learner.seed,
         skip_unreadable=options.skip_unreadable,
         on_file=on_file,
     )
@@ -136,19 +113,13 @@ def make_plan(
         # The app has its own stream, also where a data set's authors published another.
         facts.update({**asdict(stream), "protocol": "app"})
         facts["first_classes"] = len(batches[0].classes)
-    epochs = APP_EPOCHS if app and options.epochs is None else options.epochs
-    usual_size = APP_REPLAY_SIZE if app else manifest.replay_size
     return Plan(
         source=source,
         batches=tuple(batches[: options.sessions]),
         of_batches=len(batches),
         stream=facts,
-        training=manifest.training.with_options(
-            lr=options.lr, trunk_lr=options.trunk_lr, epochs=epochs
-        ),
-        replay_size=usual_size if options.replay_size is None else options.replay_size,
-        threads=options.threads or default_threads(trains_trunk=manifest.trains_trunk),
-        policy=options.policy or (APP_POLICY if app else manifest.policy),
+        training=training,
+        learner=_learner_options(manifest, options),
         notes=(
             *source_notes(source),
             *(_app_notes(manifest, batches, stream.batch_frames, bool(taught)) if app else ()),
@@ -156,6 +127,19 @@ def make_plan(
             *_advice(manifest, batches, known=len(known)),
         ),
     )
+
+
+def _training(manifest: Manifest, options: SimulateOptions) -> Training:
+    protocol = {"epochs": APP_EPOCHS} if options.protocol == "app" else {}
+    return manifest.training.with_options(**{**protocol, **options.rates})
+
+
+def _learner_options(manifest: Manifest, options: SimulateOptions) -> LearnerOptions:
+    """Settle the learner's options: as asked, else the protocol's, else the bundle's."""
+    if options.protocol == "app":
+        learner = options.learner.or_else(replay_size=APP_REPLAY_SIZE, policy=APP_POLICY)
+        return learner.settled(manifest, None)
+    return options.learner.settled(manifest, None)
 
 
 def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions:
@@ -169,7 +153,8 @@ def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions
         else options.batch_frames,
     }
     return StreamOptions(
-        **{name: value for name, value in given.items() if value is not None}, seed=options.seed
+        **{name: value for name, value in given.items() if value is not None},
+        seed=options.learner.seed,
     )
 
 
@@ -208,7 +193,8 @@ def _app_notes(
             "The first session stands for the training that the paper's app was delivered with: "
             f"{len(batches[0].classes)} classes at once."
         )
-    new, replayed = manifest.new_per_batch, manifest.batch_size - manifest.new_per_batch
+    feeding = manifest.feeding
+    new, replayed = feeding.new_per_batch, feeding.batch_size - feeding.new_per_batch
     if (new, replayed) != (APP_NEW, APP_REPLAYED):
         notes.append(
             f"Mini-batches are {new} + {replayed} as the bundle has them, "

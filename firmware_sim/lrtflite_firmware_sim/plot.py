@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lrtflite.errors import MissingExtra
+from lrtflite.extras import missing
 from lrtflite_firmware_sim.results import Simulation
 from lrtflite_firmware_sim.summary import first_text
 
@@ -44,7 +44,7 @@ def check_plotting() -> None:
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise MissingExtra("matplotlib", "report") from error
+        raise missing("matplotlib") from error
 
 
 def learning_curve(result: Simulation, path: str | Path) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from lrtflite.bundle import FEATURES, HEAD, Bundle
 from lrtflite.errors import DataError
 from lrtflite.machine import Machine
-from lrtflite.manifest import Training
 from lrtflite.metrics import percentiles
 
 FORMAT = 2
@@ -50,7 +49,7 @@ class SessionResult:
     new_classes: tuple[str, ...]
     frames: int
     steps: int
-    loss: float
+    loss: float | None
     replay_patterns: int
     session_ms: float
 
@@ -94,6 +93,7 @@ class BundleFacts:
     features_bytes: int
     head_bytes: int
     latent_dtype: str = "float32"
+    strategy: str = "cwr"
     trains_trunk: bool = False
     adapt_moments: bool = False
 
@@ -108,11 +108,12 @@ class BundleFacts:
             input_size=manifest.input_size,
             latent_shape=manifest.latent_shape,
             slots=manifest.slots,
-            batch_size=manifest.batch_size,
-            new_per_batch=manifest.new_per_batch,
+            batch_size=manifest.feeding.batch_size,
+            new_per_batch=manifest.feeding.new_per_batch,
             features_bytes=manifest.files[FEATURES].bytes,
             head_bytes=manifest.files[HEAD].bytes,
             latent_dtype=manifest.latent_dtype,
+            strategy=manifest.strategy,
             trains_trunk=manifest.trains_trunk,
             adapt_moments=manifest.adapt_moments,
         )
@@ -147,7 +148,7 @@ class Simulation:
     dataset: str
     protocol: str
     stream: dict[str, str | int | None]
-    training: Training
+    training: dict[str, float]
     sessions: int
     sessions_in_stream: int
     test_frames: int
@@ -198,7 +199,6 @@ def _value(name: str, found: dict[str, Any]) -> Any:
         "session_ms": Spread,
         "machine": Machine,
         "bundle": BundleFacts,
-        "training": Training,
         "start": StartResult,
     }
     return kinds[name](**_tuples(value)) if name in kinds else value

@@ -13,7 +13,7 @@ from lrtflite import metrics
 from lrtflite.bundle import Bundle
 from lrtflite.data import Batch
 from lrtflite.machine import filesystem_of, this_machine, versions
-from lrtflite.session import Progress, SessionReport
+from lrtflite.session import Phase, Progress, SessionReport
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.messages import Vitals
 from lrtflite_firmware_sim.plan import APP_FPS, Plan, SimulateOptions
@@ -128,7 +128,7 @@ class Run:
             batch.frames(),
             [self._classes[label] for label in batch.labels],
             training=self._plan.training,
-            on_frame=lambda count: self._watcher.step("extract", count, len(batch)),
+            on_frame=lambda count: self._watcher.step(Phase.EXTRACT, count, len(batch)),
             on_progress=on_progress,
         )
 
@@ -137,7 +137,7 @@ class Run:
         guess = self._test.predicted(
             self._device,
             vitals.labels,
-            on_frame=lambda done, total: self._watcher.step("test", done, total),
+            on_frame=lambda done, total: self._watcher.step(Phase.TEST, done, total),
         )
         # The last class of these is "none of the data set's".
         classes = len(self._classes)
@@ -210,7 +210,7 @@ class Run:
         latency = self._latency()
         notes = list(self._notes)
         if self._options.protocol == "app":
-            notes.append(_camera_note(latency["extract"]))
+            notes.append(_camera_note(latency[Phase.EXTRACT]))
         start = [] if self._start is None else [self._start.by_class]
         history = np.array([*start, *(judged.by_class for judged in self.sessions)])
         first_rows = self._first_rows()
@@ -236,15 +236,15 @@ class Run:
             replay_size=vitals.replay_capacity,
             policy=vitals.policy,
             runtime=vitals.runtime,
-            threads=self._plan.threads,
+            threads=self._plan.learner.threads or 1,
             machine=this_machine(),
             versions=versions(vitals.runtime_version),
-            seed=self._options.seed,
+            seed=self._options.learner.seed,
             bundle=BundleFacts.of(self._bundle, demo=self._demo),
             dataset=self._options.dataset,
             protocol=str(self._plan.stream["protocol"]),
             stream=self._plan.stream,
-            training=self._plan.training,
+            training=self._plan.training.values,
             sessions=len(done),
             sessions_in_stream=self._plan.of_batches,
             test_frames=len(self._test.truth),
@@ -259,7 +259,7 @@ class Run:
             for phase, values in judged.timings.items():
                 timings[phase] += values
         # A run that was cut off has timed no prediction.
-        timings["infer"] = self._predictions
+        timings[Phase.INFER] = self._predictions
         return {phase: Spread.of(values) for phase, values in timings.items() if values}
 
     def _how_it_ended(self, error: BaseException) -> str:

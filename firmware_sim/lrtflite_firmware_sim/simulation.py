@@ -38,16 +38,7 @@ def simulate(
                 plan = make_plan(
                     opened.manifest, options, known=shipped_labels(opened), on_file=on_file
                 )
-            device = stack.enter_context(
-                DeviceProcess(
-                    path,
-                    runtime=options.runtime,
-                    threads=plan.threads,
-                    replay_size=plan.replay_size,
-                    policy=plan.policy,
-                    seed=options.seed,
-                )
-            )
+            device = stack.enter_context(DeviceProcess(path, plan.learner))
             run = Run(opened, device, plan, options, watcher, demo=bundle is None)
             run.all_sessions()
             result = run.result()

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from lrtflite.session import Phase
 from lrtflite_firmware_sim.results import Simulation, Spread
 
 # What is measured, in the order of a session, and what one occurrence of it is.
 PHASES = {
-    "extract": "per frame, while the camera records",
-    "begin": "per session",
-    "prepare": "per step: gather a mini-batch",
-    "train": "per step",
-    "consolidate": "per session",
-    "adapt": "per group of new frames: move the moments below the replay layer",
-    "memory": "per session: update the replay memory",
-    "checkpoint": "per session: save the state, flushed to the disk",
-    "infer": "per frame, extraction included",
+    Phase.EXTRACT: "per frame, while the camera records",
+    Phase.BEGIN: "per session",
+    Phase.PREPARE: "per step: put a mini-batch together",
+    Phase.TRAIN: "per step",
+    Phase.GATHER: "per mini-batch, after the last step: collect sums over its patterns",
+    Phase.CONSOLIDATE: "per session",
+    Phase.ADAPT: "per group of new frames: move the moments below the replay layer",
+    Phase.MEMORY: "per session: update the replay memory",
+    Phase.CHECKPOINT: "per session: save the state, flushed to the disk",
+    Phase.INFER: "per frame, extraction included",
 }
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from lrtflite.data import Clip, Frame, FrameSource
 from lrtflite.errors import DataError
+from lrtflite.evenly import evenly
 from lrtflite.manifest import Manifest
 from lrtflite_firmware_sim.device_process import DeviceProcess
 
@@ -63,9 +64,9 @@ class TestSet:
         latents: list[NDArray[Any]] = []
         frames: list[Frame] = []
         samples: list[Frame] = []
-        every = -(-total // _SAMPLES)
+        sampled = frozenset(evenly(total, _SAMPLES))
         for number, frame in enumerate(_read(clips)):
-            if number % every == 0:
+            if number in sampled:
                 samples.append(frame)
             if keep_latents:
                 latents.append(device.extract(frame))

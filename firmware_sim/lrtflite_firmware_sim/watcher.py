@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from lrtflite.data import OnFile
-from lrtflite.errors import MissingExtra
+from lrtflite.extras import missing
 from lrtflite_firmware_sim.results import SessionResult, StartResult
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class LiveWatcher(Watcher):
         try:
             from rich.console import Console
         except ImportError as error:
-            raise MissingExtra("rich", "device") from error
+            raise missing("rich") from error
         self._console = Console(file=stream)
         self._progress: Progress | None = None
         self._test: TaskID | None = None

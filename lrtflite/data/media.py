@@ -14,7 +14,8 @@ import numpy as np
 
 from lrtflite.data.picture_ends import read_ends
 from lrtflite.data.source import Frame
-from lrtflite.errors import DataError, MissingExtra, UnreadableFile
+from lrtflite.errors import DataError, UnreadableFile
+from lrtflite.extras import missing
 from lrtflite.frames import fit_frame
 from lrtflite.image_file import open_image, unreadable, upright_rgb
 
@@ -105,7 +106,7 @@ def _open_video(path: Path) -> Iterator[Any]:
     try:
         import av
     except ImportError:
-        raise MissingExtra("PyAV", "video") from None
+        raise missing("av") from None
     try:
         with av.open(str(path)) as container:
             if not container.streams.video:

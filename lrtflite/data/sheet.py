@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from lrtflite.data.overview import Amount
 from lrtflite.data.source import Clip, Frame, FrameSource, Part
-from lrtflite.errors import require
+from lrtflite.evenly import evenly
+from lrtflite.extras import require
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -44,7 +45,7 @@ FONTS = (
 
 def check_drawing() -> None:
     """Raise MissingExtra unless a sheet can be drawn."""
-    require("PIL", extra="device")
+    require("PIL")
 
 
 def contact_sheet(source: FrameSource) -> bytes:
@@ -81,8 +82,7 @@ def spread(clips: Sequence[Clip], count: int) -> list[Part]:
     shares = [count * (k + 1) // len(clips) - count * k // len(clips) for k in range(len(clips))]
     parts = []
     for clip, share in zip(clips, shares):
-        taken = min(share, clip.length)
-        indices = tuple((2 * k + 1) * clip.length // (2 * taken) for k in range(taken))
+        indices = evenly(clip.length, share, place="middle")
         if indices:
             parts.append((clip, indices))
     return parts

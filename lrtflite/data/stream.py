@@ -14,6 +14,7 @@ import numpy as np
 
 from lrtflite.data.source import Clip, Frame, FrameSource, ListedSource, Part
 from lrtflite.errors import DataError, InputError
+from lrtflite.evenly import evenly
 
 
 @dataclass(frozen=True)
@@ -188,10 +189,7 @@ def _cap(parts: tuple[Part, ...], limit: int | None) -> tuple[Part, ...]:
     total: dict[int, int] = {}
     for clip, indices in parts:
         total[clip.label] = total.get(clip.label, 0) + len(indices)
-    keep = {
-        label: {k * n // limit for k in range(limit)} if n > limit else set(range(n))
-        for label, n in total.items()
-    }
+    keep = {label: set(evenly(n, limit)) for label, n in total.items()}
     seen = dict.fromkeys(total, 0)
     kept: list[Part] = []
     for clip, indices in parts:

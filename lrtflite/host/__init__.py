@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 
-from lrtflite.errors import require
+from lrtflite.extras import require
 from lrtflite.quiet import quiet_stderr
 
-require("tensorflow", "tf_keras", extra="host")
+require("tensorflow", "tf_keras")
 
 # TensorFlow reads it while it loads. Its errors still come as exceptions.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import tf_keras as keras
@@ -14,6 +12,7 @@ import tf_keras as keras
 import lrtflite.host.mobilenet  # noqa: F401  registers the project's layers with Keras
 from lrtflite.errors import ModelError
 from lrtflite.host.first_batch import FirstBatch, add_first_batch
+from lrtflite.whole_file import replacing
 
 # What Keras and h5py raise for files that are no model, damaged, or of a layer nobody registered.
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile)
@@ -26,7 +25,7 @@ def save_model(model: keras.Model, path: Path, *, batch: FirstBatch | None = Non
     """
     if path.suffix != ".keras":
         raise ModelError(f"Expected a model file name that ends in .keras, got {path}")
-    with replacing(path) as temporary:
+    with writing_model(path), replacing(path) as temporary:
         model.save(temporary)
         if batch is not None:
             add_first_batch(temporary, batch)
@@ -47,37 +46,14 @@ def load_model(path: Path) -> keras.Model:
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path that takes the place of `path` once the block has filled it."""
-    # The suffix stays, because Keras and numpy choose the format by it.
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+def writing_model(path: Path) -> Iterator[None]:
+    """Turn an OSError of the block into a ModelError that names `path`."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.replace(path)
+        yield
     except OSError as error:
-        raise _unwritable(path, error) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def check_writable(path: Path) -> None:
-    """Find out before hours of work whether `path` can be written after them."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> ModelError:
-    return ModelError(
-        f"Expected to write {path}, got {first_line(error)}; make room or choose another place"
-    )
+        raise ModelError(
+            f"Expected to write {path}, got {first_line(error)}; make room or choose another place"
+        ) from error
 
 
 def first_line(error: BaseException) -> str:

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -25,8 +27,9 @@ from numpy.typing import NDArray
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.mobilenet import conv_name, norm_name
-from lrtflite.host.model_file import UNREADABLE, first_line, load_model, replacing
+from lrtflite.host.model_file import UNREADABLE, first_line, load_model, writing_model
 from lrtflite.layer_names import KERAS_NAMES
+from lrtflite.whole_file import replacing
 
 KERAS_EPSILON = 1e-3
 BRN_EPSILON = 1e-5
@@ -62,6 +65,15 @@ def weight_names() -> list[str]:
 
 def read_weights(path: Path) -> BackboneWeights:
     """Read a `.npz`, `.h5` or `.keras` file; anything unsuitable is a ModelError."""
+    weights, _ = read_with_digest(path)
+    return weights
+
+
+def read_with_digest(path: Path) -> tuple[BackboneWeights, str]:
+    """Return the weights of a file as `read_weights` does, and the SHA-256 of its bytes.
+
+    The file is read once, except that Keras opens whole models itself.
+    """
     readers = {".npz": _read_npz, ".h5": _read_h5, ".hdf5": _read_h5, ".keras": _read_keras}
     if path.suffix not in readers:
         raise ModelError(
@@ -69,9 +81,13 @@ def read_weights(path: Path) -> BackboneWeights:
         )
     if not path.is_file():
         raise ModelError(f"Expected a weights file, got {path}, which is not there")
-    weights = readers[path.suffix](path)
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _damaged(path, error) from error
+    weights = readers[path.suffix](path, content)
     _check(weights, path)
-    return weights
+    return weights, hashlib.sha256(content).hexdigest()
 
 
 def write_weights(weights: BackboneWeights, path: Path) -> None:
@@ -81,7 +97,7 @@ def write_weights(weights: BackboneWeights, path: Path) -> None:
     arrays: dict[str, NDArray[Any]] = {**weights.arrays}
     arrays["bn_epsilon"] = np.asarray(weights.epsilon)
     arrays["activation"] = np.asarray(weights.activation)
-    with replacing(path) as temporary:
+    with writing_model(path), replacing(path) as temporary:
         np.savez(temporary, **arrays)
 
 
@@ -113,10 +129,9 @@ def _by_keras_name(
     return arrays
 
 
-def _read_npz(path: Path) -> BackboneWeights:
+def _read_npz(path: Path, content: bytes) -> BackboneWeights:
     try:
-        # Opened here, because numpy leaves a file open that it cannot read.
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
             epsilon = float(arrays.pop("bn_epsilon", np.asarray(KERAS_EPSILON)))
             activation = str(arrays.pop("activation", np.asarray("relu6")))
@@ -129,11 +144,11 @@ def _read_npz(path: Path) -> BackboneWeights:
         raise _damaged(path, error) from error
 
 
-def _read_h5(path: Path) -> BackboneWeights:
+def _read_h5(path: Path, content: bytes) -> BackboneWeights:
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(io.BytesIO(content), "r") as file:
             if "model_config" in file.attrs:
-                return _read_keras(path)
+                return _read_keras(path, content)
             named = [
                 (_text(weight), file[_text(layer)][_text(weight)][()])
                 for layer in file.attrs["layer_names"]
@@ -146,7 +161,8 @@ def _read_h5(path: Path) -> BackboneWeights:
     return BackboneWeights(_by_keras_name(named), BRN_EPSILON if ours else KERAS_EPSILON)
 
 
-def _read_keras(path: Path) -> BackboneWeights:
+def _read_keras(path: Path, content: bytes) -> BackboneWeights:
+    # Keras takes no bytes of a `.keras` file, only its path.
     return from_model(load_model(path))
 
 

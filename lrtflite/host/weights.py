@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import sys
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from lrtflite.host.network import Network
 from lrtflite.host.weight_files import (
     BackboneWeights,
     from_model,
-    read_weights,
+    read_with_digest,
     write_weights,
 )
 from lrtflite.layer_names import KERAS_NAMES, MOBILENET_V1
@@ -47,18 +46,21 @@ def network(
         classes: slots of `fc7`, whose weights stay random; 0 leaves it out.
         activation: "relu6" or "relu"; None takes the weights' own.
     """
-    found = None
+    read = None
     if weights not in ("imagenet", "none"):
-        found = read_weights(_file(weights))
-        alpha = found.alpha if alpha is None else alpha
-        activation = found.activation if activation is None else activation
+        read, origin = _read(weights)
+        alpha = read.alpha if alpha is None else alpha
+        activation = read.activation if activation is None else activation
     model = mobilenet_v1(
         alpha=1.0 if alpha is None else alpha,
         input_size=input_size,
         classes=classes,
         activation=activation or "relu6",
     )
-    return model, load_weights(model, weights)
+    if read is None:
+        return model, load_weights(model, weights)
+    _assign(model, read, origin)
+    return model, origin
 
 
 def build_mobilenet_v1(*, weights: str, alpha: float | None, input_size: int) -> Network:
@@ -81,10 +83,7 @@ def load_weights(model: keras.Model, weights: str) -> str:
     if weights == "imagenet":
         found, origin = _imagenet(alpha=from_model(model).alpha, size=model.input_shape[1])
     else:
-        path = _file(weights)
-        found = read_weights(path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        origin = f"{'demo backbone' if weights == 'demo' else path.name} (sha256 {digest[:12]})"
+        found, origin = _read(weights)
     _assign(model, found, origin)
     return origin
 
@@ -92,6 +91,13 @@ def load_weights(model: keras.Model, weights: str) -> str:
 def write_npz(model: keras.Model, path: Path) -> None:
     """Export the backbone of `model` under keras.applications' names; `load_weights` takes it."""
     write_weights(from_model(model), path)
+
+
+def _read(weights: str) -> tuple[BackboneWeights, str]:
+    """Return the weights of a file, or the demo's, and one line on where they come from."""
+    path = _file(weights)
+    found, digest = read_with_digest(path)
+    return found, f"{'demo backbone' if weights == 'demo' else path.name} (sha256 {digest[:12]})"
 
 
 def _file(weights: str) -> Path:

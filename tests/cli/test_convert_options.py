@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite.demo_weights import DEMO_NOTE
+from lrtflite.destination import Destination
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli.convert import command
 
@@ -22,8 +23,8 @@ def converted(monkeypatch: pytest.MonkeyPatch, demo: Path, tmp_path: Path) -> li
     """Every call of `convert`, which needs TensorFlow and is not the matter here."""
     calls: list[dict[str, Any]] = []
 
-    def convert(out: Path, *, options: Any, **__: object) -> None:
-        shutil.copytree(demo, out)
+    def convert(out: Destination, *, options: Any, **__: object) -> None:
+        shutil.copytree(demo, out.path)
         calls.append(vars(options))
 
     module = ModuleType("lrtflite_converters.convert")

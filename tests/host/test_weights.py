@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
+import hashlib
+import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -68,6 +72,62 @@ def test_files_that_keras_wrote_are_read(
         save(tmp_path / name)
     load_weights(blank, str(tmp_path / name))
     np.testing.assert_array_equal(blank(FRAMES), trained(FRAMES))
+
+
+def count_opens(monkeypatch: pytest.MonkeyPatch, path: Path) -> list[str]:
+    """Return a list that gets an entry whenever Python opens `path`."""
+    opened: list[str] = []
+    really_open = io.open
+
+    def counting(file: Any, *args: Any, **options: Any) -> Any:
+        if file == path or str(file) == str(path):
+            opened.append(str(file))
+        return really_open(file, *args, **options)
+
+    for module in (io, builtins):
+        monkeypatch.setattr(module, "open", counting)
+    return opened
+
+
+@pytest.mark.parametrize("name", ["w.npz", "w.h5"])
+@pytest.mark.parametrize("load", ["network", "load_weights"])
+@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
+def test_a_file_is_read_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trained: keras.Model,
+    blank: keras.Model,
+    name: str,
+    load: str,
+) -> None:
+    path = tmp_path / name
+    if name == "w.npz":
+        write_npz(trained, path)
+    else:
+        trained.save_weights(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    opened = count_opens(monkeypatch, path)
+    if load == "network":
+        model, origin = network(weights=str(path), input_size=32, classes=0)
+    else:
+        model, origin = blank, load_weights(blank, str(path))
+    assert len(opened) == 1
+    assert origin == f"{name} (sha256 {digest})"
+    np.testing.assert_array_equal(model(FRAMES), trained(FRAMES))
+
+
+def test_a_file_that_cannot_be_opened_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "w.npz"
+    path.touch()
+
+    def refused(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(ModelError, match=r"cannot be read \(.*Permission denied\); get it again"):
+        read_weights(path)
 
 
 def test_network_takes_width_and_activation_from_the_file(tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
-from lrtflite.host.model_file import first_line, replacing
+from lrtflite.host.model_file import first_line, writing_model
+from lrtflite.whole_file import replacing
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def save_checkpoint(state: TrainState, path: Path) -> None:
         for group in _ARRAYS
         for number, array in enumerate(record.pop(group))
     }
-    with replacing(path) as temporary:
+    with writing_model(path), replacing(path) as temporary:
         np.savez(temporary, record=np.asarray(json.dumps(record)), **arrays)
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.data import Clip, FrameSource, Part, StreamOptions, make_stream
+from lrtflite.data import FrameSource, Part, StreamOptions, make_stream
 from lrtflite.errors import DataError
+from lrtflite.evenly import evenly
 from lrtflite.host.training.options import TrainOptions
 
 # Share of each class's training frames that early stopping sets aside for validation.
@@ -83,7 +84,7 @@ def select(source: FrameSource, options: TrainOptions) -> Selection:
         train=train,
         validation=validation,
         held_out=[
-            (clip, _spread(clip, options.held_out_frames))
+            (clip, evenly(clip.length, options.held_out_frames))
             for clip in source.test_clips()
             if clip.label in classes
         ],
@@ -140,25 +141,15 @@ def split_parts(parts: Sequence[Part], share: float) -> tuple[list[Part], list[P
 
 def _chosen_parts(source: FrameSource, options: TrainOptions) -> list[Part]:
     if options.first_classes is None:
-        return [(clip, _spread(clip, options.frames_per_video)) for clip in source.train_clips()]
+        videos = source.train_clips()
+        return [(clip, evenly(clip.length, options.frames_per_video)) for clip in videos]
     stream = StreamOptions(
         first_classes=options.first_classes, visits=options.visits, seed=options.seed
     )
     return [
-        (clip, tuple(indices[i] for i in _evenly(len(indices), options.frames_per_video)))
+        (clip, tuple(indices[i] for i in evenly(len(indices), options.frames_per_video)))
         for clip, indices in make_stream(source, stream)[0].parts
     ]
-
-
-def _spread(clip: Clip, frames: int | None) -> tuple[int, ...]:
-    return tuple(_evenly(clip.length, frames))
-
-
-def _evenly(length: int, frames: int | None) -> Iterable[int]:
-    """Return `frames` evenly spread indices below `length`, or all if there are fewer."""
-    if frames is None or frames >= length:
-        return range(length)
-    return [length * k // frames for k in range(frames)]
 
 
 def _count(parts: Sequence[Part]) -> int:

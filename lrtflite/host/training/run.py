@@ -12,7 +12,7 @@ import tf_keras as keras
 from lrtflite.data import FrameSource
 from lrtflite.errors import ModelError, SessionCancelled
 from lrtflite.host.first_batch import KEPT_FRAMES, FirstBatch
-from lrtflite.host.model_file import check_writable, save_model
+from lrtflite.host.model_file import save_model, writing_model
 from lrtflite.host.training.checkpoint import (
     TrainState,
     check_identity,
@@ -28,6 +28,7 @@ from lrtflite.host.training.renorm_schedule import LATENT_REPLAY, set_limits
 from lrtflite.host.training.result import TrainResult
 from lrtflite.host.training.sgd import SgdTrainer
 from lrtflite.host.weights import network
+from lrtflite.whole_file import check_writable
 
 
 def train(
@@ -112,7 +113,8 @@ def _open_state(out: Path, path: Path, *, resume: bool, replace: bool) -> TrainS
             f"Expected a new model file, got {out}, which exists; choose another --out, or give "
             "--replace to overwrite it"
         )
-    check_writable(out)
+    with writing_model(out):
+        check_writable(out)
     return TrainState()
 
 
