@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import asking
 from lrtflite_cli.train_printing import as_json as json_text
 from lrtflite_cli.train_printing import as_text, progress
@@ -24,12 +24,7 @@ POSITIVE = click.IntRange(min=1)
 
 
 @click.command()
-@click.option(
-    "--dataset",
-    default="synthetic",
-    show_default=True,
-    help="synthetic, synthetic-backbone, folder:PATH or core50:PATH.",
-)
+@dataset_option(default="synthetic")
 @click.option(
     "--schedule",
     type=click.Choice(["first-batch", "backbone"]),

@@ -25,7 +25,7 @@ class SourceEntry:
 
     `opener` is "module:function" of an `Opener`, imported when the source is first opened. `takes`
     names the text required after the colon, such as PATH; it is empty for a source that takes none.
-    `summary` completes "NAME: ..." in help texts.
+    `summary` follows the name in help texts.
     """
 
     opener: str
@@ -37,12 +37,12 @@ SOURCES: dict[str, SourceEntry] = {
     "synthetic": SourceEntry(
         "lrtflite.data.synthetic.source:open_synthetic",
         takes="",
-        summary="drawn videos of 50 objects, nothing to download",
+        summary="drawn videos of 50 objects",
     ),
     "synthetic-backbone": SourceEntry(
         "lrtflite.data.synthetic.source:open_synthetic",
         takes="",
-        summary="drawn pictures of 200 other objects, to train a backbone",
+        summary="drawn pictures to train a backbone",
     ),
     "folder": SourceEntry(
         "lrtflite.data.folder:open_folder",
@@ -52,7 +52,7 @@ SOURCES: dict[str, SourceEntry] = {
     "core50": SourceEntry(
         "lrtflite.data.core50.opener:open_core50",
         takes="PATH",
-        summary="the CORe50 benchmark, unpacked in PATH",
+        summary="the CORe50 benchmark",
     ),
 }
 
