@@ -1,4 +1,4 @@
-"""Where the camera loop gets its pictures from."""
+"""The sources of pictures for the camera loop."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import av
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 RED = np.broadcast_to(np.array([255, 0, 0], np.uint8), (48, 64, 3))
 
 
