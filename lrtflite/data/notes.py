@@ -1,4 +1,4 @@
-"""Remarks on a data set to print beside a result."""
+"""Remarks on a data set to print next to a result."""
 
 from __future__ import annotations
 

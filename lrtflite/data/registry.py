@@ -78,7 +78,7 @@ def open_source(
 
     `size` is the side of the frames; `seed` decides which frames are drawn or held out. All files
     are checked first, with a call of `on_file` after each. A file that cannot be read is an error,
-    or left out if `skip_unreadable`. `source_notes` returns remarks to print beside a result.
+    or left out if `skip_unreadable`. `source_notes` returns remarks to print next to a result.
     """
     if not isinstance(size, int) or size < 1:
         raise InputError(f"Expected a frame size of at least 1, got {size!r}; the default is 128")
@@ -116,9 +116,9 @@ def _unknown_source(spec: str) -> DataError:
     if "=" in spec.rpartition("?")[2]:
         name, mark, query = spec.rpartition("?")
     meant = _meant(name)
-    hint = f"did you mean {f'{meant}{mark}{query}'!r}?" if meant else "choose one of these"
+    hint = f"did you mean {f'{meant}{mark}{query}'!r}?" if meant else "give one of these"
     known = ", ".join(map(usage, SOURCES))
-    return DataError(f"Expected a data set ({known}), got {spec!r}; {hint}")
+    return DataError(f"Expected one of {known} as the data set, got {spec!r}; {hint}")
 
 
 def _meant(name: str) -> str | None:

@@ -42,9 +42,9 @@ def test_lines_are_obeyed(start: Start, tmp_path: Path) -> None:
         "Expected a known label (my big mug, red ball), got 'nobody'",
         "Forgot red ball. It knows my big mug.",
         f"Expected a label of at most 200 characters, got 300: '{'x' * 30}'...; use a shorter name",
-        "Expected `forget NAME`, got 'forget'",
+        "Expected `forget NAME`, got 'forget'; type it again",
     ]
-    assert said[9] == "Expected `undo`, got 'undo it'"
+    assert said[9] == "Expected `undo`, got 'undo it'; type it again"
     assert said[10].startswith("NAME  ")
     assert said[-1] == "It knows my big mug."
     assert labels(tmp_path / "state") == ["my big mug"]

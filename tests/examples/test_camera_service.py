@@ -35,7 +35,7 @@ def test_commands_through_a_fifo(start: Start, tmp_path: Path) -> None:
     time.sleep(0.2)
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate()
-    assert (process.returncode, err) == (130, "Interrupted; what was learned is kept\n")
+    assert (process.returncode, err) == (130, "Interrupted; finished sessions are kept\n")
     assert "hat" not in out
     assert "\033" not in out
     assert labels(tmp_path / "state") == ["mug", "ball"]
@@ -45,7 +45,7 @@ def test_a_plain_file_is_refused_as_a_fifo(start: Start, tmp_path: Path) -> None
     (tmp_path / "commands").write_text("mug")
     process = start(*SYNTHETIC, "--commands", "commands")
     assert process.communicate()[1] == (
-        "Error: Expected a FIFO for commands, got commands; remove it\n"
+        "Error: Expected a FIFO for commands, got the file commands; remove it\n"
     )
     assert process.returncode == 1
 

@@ -49,11 +49,11 @@ def test_videos_are_learned_and_told_apart(start: Start, tmp_path: Path) -> None
     out, _ = start("--video", "1.mp4").communicate("quit\n")
     assert re.fullmatch(r"tiles \d+%, bricks \d+%\n", out)
 
-    # A lesson that is longer than the video ends with it.
+    # A recording longer than the video ends with the video.
     begun = time.monotonic()
     process = start("--video", "0.mp4", "--speed", "1.5", "--seconds", "60", "--fps", "100")
     out, err = process.communicate("bricks\n")
-    assert time.monotonic() - begun > 2.9 / 1.5, "it plays at its own pace"
+    assert time.monotonic() - begun > 2.9 / 1.5, "a video plays at its own speed"
     assert (process.returncode, err) == (0, "")
     first, learned, last = out.splitlines()
     assert re.fullmatch(r"bricks \d+%, tiles \d+%", first)
@@ -66,7 +66,11 @@ def test_a_broken_video_is_one_line(start: Start, tmp_path: Path) -> None:
     process = start("--video", "broken.mp4")
     _, err = process.communicate()
     assert process.returncode == 1
-    assert re.fullmatch(r"Error: Cannot read broken\.mp4: Invalid data[^\n]*\n", err)
+    assert re.fullmatch(
+        r"Error: Expected a readable video or camera, got broken\.mp4 \(Invalid data[^\n]*\); "
+        r"check the file or the camera\n",
+        err,
+    )
     assert not (tmp_path / "state").exists()
 
 
@@ -84,6 +88,9 @@ def test_a_raspberry_pi_camera_until_it_is_unplugged(start: Start, tmp_path: Pat
     (tmp_path / "unplugged").touch()
     out, err = process.communicate()
     assert process.returncode == 1
-    assert err == "Error: Cannot read the Raspberry Pi camera: Camera frontend has timed out!\n"
+    assert err == (
+        "Error: Expected pictures of the Raspberry Pi camera, got an error "
+        "(Camera frontend has timed out!); check its cable\n"
+    )
     assert out == "closed\n"
     assert labels(tmp_path / "state") == ["bricks"]

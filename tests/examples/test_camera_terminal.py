@@ -41,7 +41,7 @@ class Terminal:
 @pytest.mark.parametrize(
     ("keys", "code", "err"),
     [
-        ("\x03", 130, "Interrupted; what was learned is kept\n"),  # Ctrl-C
+        ("\x03", 130, "Interrupted; finished sessions are kept\n"),  # Ctrl-C
         ("\x04", 0, ""),  # Ctrl-D
         ("quit\n", 0, ""),
     ],

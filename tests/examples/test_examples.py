@@ -81,11 +81,11 @@ def test_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> None:
     assert again.startswith("learned tiles again from 8 pictures")
 
 
-def test_teach_from_folder_says_what_is_wrong(demo: Path, tmp_path: Path, run: Run) -> None:
+def test_errors_of_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> None:
     def error(things: str) -> str:
         return run("teach_from_folder.py", demo, things, "--state", "state", fails=True)
 
-    assert "got nowhere, which is none" in error("nowhere")
+    assert "got nowhere, which is not a folder; check" in error("nowhere")
     mug = tmp_path / "things" / "mug"
     mug.mkdir(parents=True)
     assert f"got none in {mug.relative_to(tmp_path)}" in error("things")
@@ -101,7 +101,7 @@ def test_teach_from_folder_says_what_is_wrong(demo: Path, tmp_path: Path, run: R
     assert not (tmp_path / "state").exists()
     asking = ("--state", "state", "--predict", "things/bowl/1.png")
     said = run("teach_from_folder.py", demo, *asking, fails=True)
-    assert "got state, which knows nothing" in said
+    assert "got state without any; teach it first" in said
 
 
 def test_compare_states(demo: Path, tmp_path: Path, run: Run) -> None:
