@@ -1,9 +1,10 @@
-"""What is in a state folder, and what changed between two: needs numpy alone, no bundle.
+"""Compare two state folders, with numpy only and without a bundle.
 
     python compare_states.py yesterday/state today/state
 
-A class's weights are its row of the head. `moved` is how far the row went, relative to how long it
-was; `memory` is how many of its latents are kept for replay.
+A latent is a frame's features; a pattern is a latent with its class. `patterns seen` counts the
+patterns that trained a class, `memory` its latents kept for replay. `moved` is the change of the
+class's weights in the head, relative to their norm.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from lrtflite.checkpoint import State, newest_state
 
 
 def describe(folder: str, state: State) -> None:
+    """Print a line about a state."""
     labels = [label for label in state.meta["labels"] if label is not None]
     print(
         f"{folder}: {state.meta['sessions']} sessions, {len(labels)} labels, "
@@ -27,6 +29,7 @@ def describe(folder: str, state: State) -> None:
 
 
 def compare(old: State, new: State) -> None:
+    """Print a line about each class of two states."""
     slots = len(new.meta["labels"])
     before, after = (state.arrays["head/cw"] for state in (old, new))
     counts = [state.arrays["head/past"] for state in (old, new)]
@@ -45,15 +48,18 @@ def compare(old: State, new: State) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Inspect and compare two state folders.")
-    parser.add_argument("old")
-    parser.add_argument("new")
+    parser = argparse.ArgumentParser(description="Compare two state folders.")
+    parser.add_argument("old", help="state folder of the earlier learner")
+    parser.add_argument("new", help="state folder of the later learner")
     options = parser.parse_args()
     old, new = newest_state(options.old), newest_state(options.new)
     describe(options.old, old)
     describe(options.new, new)
     if old.meta["bundle"] != new.meta["bundle"]:
-        sys.exit("Error: these states belong to different bundles, so their weights do not compare")
+        sys.exit(
+            "Error: Expected two states of one bundle, got states of different bundles; "
+            "compare states of the same bundle"
+        )
     compare(old, new)
 
 

@@ -10,7 +10,7 @@ import click
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli import interrupts
 from lrtflite_cli.cautions import caution
-from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import Interrupted, raising
 from lrtflite_cli.learner_options import learner_options
 from lrtflite_cli.training_options import training_options
@@ -22,12 +22,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("bundle", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--dataset",
-    default="synthetic",
-    show_default=True,
-    help="synthetic, folder:PATH (one folder per class) or core50:PATH; settings after a ?.",
-)
+@dataset_option(default="synthetic")
 @click.option(
     "--protocol",
     type=click.Choice(["nic", "app"]),

@@ -12,7 +12,7 @@ import click
 
 from lrtflite.session import Phase
 from lrtflite_cli.cautions import caution
-from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import raising
 from lrtflite_cli.learner_options import learner_options
 from lrtflite_cli.training_options import training_options
@@ -33,11 +33,7 @@ WEAK = 0.8
 
 @click.command()
 @click.argument("bundle", type=click.Path())
-@click.option(
-    "--dataset",
-    required=True,
-    help="folder:PATH (one folder per class), core50:PATH or synthetic; settings after a ?.",
-)
+@dataset_option()
 @click.option("--out", required=True, type=click.Path(path_type=Path), help="The bundle to write.")
 @click.option("--replace", is_flag=True, help="Replace the bundle that --out holds.")
 @click.option(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import asking
 from lrtflite_cli.train_options import chosen_options, train_options
 from lrtflite_cli.train_printing import as_json as json_text
@@ -23,12 +23,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 
 
 @click.command()
-@click.option(
-    "--dataset",
-    default="synthetic",
-    show_default=True,
-    help="folder:PATH (one folder per class), core50:PATH, synthetic or synthetic-backbone.",
-)
+@dataset_option(default="synthetic")
 @click.option(
     "--schedule",
     type=click.Choice(["first-batch", "backbone"]),

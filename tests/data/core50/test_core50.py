@@ -1,4 +1,4 @@
-"""`core50:PATH` on a small tree made here, and on the lists its authors published."""
+"""`core50:PATH` on a small tree, and on the lists that its authors published."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from PIL import Image
 
 from lrtflite.data import ListedSource, StreamOptions, describe_stream, make_stream, open_source
 from lrtflite.data.core50 import Core50Lists
-from lrtflite.data.core50_lists import read_list
+from lrtflite.data.core50.lists import read_list
 from lrtflite.errors import DataError
 
 FRAMES = 4
 
 
-def image_name(session: int, thing: int, frame: int) -> str:
-    return f"s{session}/o{thing}/C_{session:02d}_{thing:02d}_{frame:03d}.png"
+def image_name(scene: int, thing: int, frame: int) -> str:
+    return f"s{scene}/o{thing}/C_{scene:02d}_{thing:02d}_{frame:03d}.png"
 
 
 def lines(*recordings: tuple[int, int], order: tuple[int, ...] = tuple(range(FRAMES))) -> str:
@@ -27,13 +27,13 @@ def lines(*recordings: tuple[int, int], order: tuple[int, ...] = tuple(range(FRA
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """Objects 1, 2 and 6 in sessions 1, 2 and 3; a pixel is (session, object, frame)."""
-    for session in (1, 2, 3):
+    """Objects 1, 2 and 6 in scenes 1, 2 and 3; a pixel is (scene, object, frame)."""
+    for scene in (1, 2, 3):
         for thing in (1, 2, 6):
             for frame in range(FRAMES):
-                path = tmp_path / "core50_128x128" / image_name(session, thing, frame)
+                path = tmp_path / "core50_128x128" / image_name(scene, thing, frame)
                 path.parent.mkdir(parents=True, exist_ok=True)
-                Image.new("RGB", (128, 128), (session, thing, frame)).save(path)
+                Image.new("RGB", (128, 128), (scene, thing, frame)).save(path)
     run = tmp_path / "batches_filelists" / "NIC_v2_391" / "run0"
     run.mkdir(parents=True)
     (run / "train_batch_00_filelist.txt").write_text(lines((1, 6), (1, 1), order=(2, 0, 3, 1)))
@@ -56,7 +56,7 @@ def test_the_lists_are_the_stream(tree: Path) -> None:
     stream = make_stream(source)
     assert [batch.classes for batch in stream] == [(0, 5), (1,), (0,)]
     assert stream[0].labels == (5,) * 4 + (0,) * 4
-    # Clips in the order of the list, each clip's frames in the order of time.
+    # Clips are in the order of the list, the frames of a clip in the order of time.
     assert pixels(stream[0].frames()) == [[1, o, f] for o in (6, 1) for f in range(4)]
     assert pixels(stream[1].frames()) == [[2, 2, 1], [2, 2, 3]]
     assert [clip.name for clip in source.train_clips()] == ["s1/o1", "s1/o6", "s2/o1", "s2/o2"]
@@ -80,9 +80,7 @@ def test_frames_have_the_size_asked_for(tree: Path) -> None:
     assert frame.dtype == np.uint8
 
 
-def test_where_images_and_lists_may_lie(
-    tree: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_images_and_lists_are_found(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
     assert len(make_stream(open_source(f"core50:{tree / 'core50_128x128'}"))) == 3
     elsewhere = tmp_path_factory.mktemp("lists")
     (tree / "batches_filelists" / "NIC_v2_391").rename(elsewhere / "NIC_v2_391")
@@ -160,7 +158,7 @@ def test_damaged_lists_are_named(tree: Path) -> None:
 def test_the_published_lists(protocol: str, shared: Path, tmp_path: Path) -> None:
     run = shared / "data" / "core50_nicv2_filelists" / f"NIC_v2_{protocol}" / "run0"
     files = sorted(run.glob("train_batch_*"), key=lambda file: int(file.name.split("_")[2]))
-    # Without the images, which `open_source` would look for.
+    # `open_source` would check the images, which are not needed here.
     source = Core50Lists(
         tmp_path,
         [read_list(file) for file in files],
@@ -181,7 +179,7 @@ def test_the_published_lists(protocol: str, shared: Path, tmp_path: Path) -> Non
     assert set(objects) == {"79": {2, 3, 4, 5}, "196": {1, 2}, "391": {1}}[protocol]
     assert {label for batch in stream for label in batch.classes} == set(range(50))
     assert sum(map(len, stream)) == sum(clip.length for clip in source.train_clips()) == 119_894
-    sessions = {clip.name.split("/")[0] for clip in source.test_clips()}
-    assert sessions == {"s3", "s7", "s10"}
+    scenes = {clip.name.split("/")[0] for clip in source.test_clips()}
+    assert scenes == {"s3", "s7", "s10"}
     assert sum(clip.length for clip in source.test_clips()) == 44_972
     assert max(map(len, make_stream(source, StreamOptions(batch_frames=30))[1:])) <= 5 * 30

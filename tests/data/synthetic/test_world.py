@@ -1,4 +1,4 @@
-"""The worlds that numpy draws: what they hold, and that they are what they say they are."""
+"""A drawn world: its classes and scenes, smooth videos, and the same pixels for the same seed."""
 
 from __future__ import annotations
 
@@ -9,34 +9,31 @@ import numpy as np
 import pytest
 
 from lrtflite.data import Clip, open_source
-from lrtflite.data.synthetic import SyntheticSource, open_synthetic
-from lrtflite.data.synthetic_families import BACKBONE, STREAM
-from lrtflite.data.synthetic_objects import SHEET
-from lrtflite.data.synthetic_shapes import Family
+from lrtflite.data.synthetic import SyntheticSource, draw_world
 from lrtflite.errors import DataError, InputError
 
-ALPHA = 3  # the plane of an object's sheet that says where it is
+ALPHA = 3  # the plane of an object's sheet with its opacity
 
 
 def world(seed: int = 1, *, size: int = 128, frames: int | None = None) -> SyntheticSource:
-    return open_synthetic("synthetic", size=size, seed=seed, frames=frames)
+    return draw_world("synthetic", size=size, seed=seed, frames=frames)
 
 
 def difference(a: np.ndarray, b: np.ndarray) -> float:
     return float(np.abs(a.astype(float) - b.astype(float)).mean())
 
 
-def sessions(clips: Sequence[Clip]) -> list[int]:
+def scenes(clips: Sequence[Clip]) -> list[int]:
     return sorted({int(clip.name.split("/")[0][1:]) for clip in clips})
 
 
-def test_fifty_objects_in_eleven_sessions_of_which_three_are_for_testing() -> None:
+def test_fifty_objects_in_eleven_scenes_of_which_three_are_for_testing() -> None:
     source = open_source("synthetic", seed=4)
 
     assert len(source.classes) == len(set(source.classes)) == 50
     assert len({name.split("-")[0] for name in source.classes}) == 10
-    assert sessions(source.test_clips()) == [3, 7, 10]  # CORe50's
-    assert sessions(source.train_clips()) == [1, 2, 4, 5, 6, 8, 9, 11]
+    assert scenes(source.test_clips()) == [3, 7, 10]  # CORe50's
+    assert scenes(source.train_clips()) == [1, 2, 4, 5, 6, 8, 9, 11]
     for clips, videos in ((source.train_clips(), 8), (source.test_clips(), 3)):
         assert np.bincount([clip.label for clip in clips]).tolist() == [videos] * 50
         assert len({clip.name for clip in clips}) == len(clips)
@@ -58,7 +55,7 @@ def test_a_smaller_frame_shows_the_same_scene() -> None:
 
         halved = fine.reshape(64, 2, 64, 2, 3).mean((1, 3))
 
-        # What is left is sensor noise and sharper edges; another object of the place is far off.
+        # The rest is sensor noise and sharper edges; another object in the same place is far off.
         assert difference(halved, coarse) < 6
         assert difference(halved, other) > 12
 
@@ -71,10 +68,10 @@ def test_the_seed_decides_everything() -> None:
     ours, theirs = world(3), world(4)
     for label in (0, 21, 49):
         assert difference(ours.object(label).sheet, theirs.object(label).sheet) > 5
-    assert difference(ours.session(1).place, theirs.session(1).place) > 5
+    assert difference(ours.scene(1).place, theirs.scene(1).place) > 5
 
 
-def test_any_frame_can_be_drawn_without_those_before_it() -> None:
+def test_any_frame_can_be_drawn_without_the_frames_before_it() -> None:
     clip = world().train_clips()[123]
 
     in_order = list(clip.read())
@@ -95,7 +92,7 @@ def test_videos_move_smoothly() -> None:
     near, far = [], []
     for clip in world().train_clips()[::67]:
         video = np.array(list(clip.read()), np.float32)
-        # Averaging blocks of pixels takes the sensor noise away, which is never smooth.
+        # Averaging blocks of pixels removes the sensor noise, which is never smooth.
         video = video.reshape(25, 32, 4, 32, 4, 3).mean((2, 4))
         near.append(difference(video[1:], video[:-1]))
         far.append(difference(video[12:], video[:-12]))
@@ -105,10 +102,10 @@ def test_videos_move_smoothly() -> None:
     assert max(near) < 10
 
 
-def test_every_session_has_its_own_background() -> None:
+def test_every_scene_has_its_own_background() -> None:
     source = world()
-    places = [source.session(number).place for number in range(1, 12)]
-    lights = [source.session(number).light for number in range(1, 12)]
+    places = [source.scene(number).place for number in range(1, 12)]
+    lights = [source.scene(number).light for number in range(1, 12)]
 
     for i, place in enumerate(places):
         assert min(difference(place, other) for other in places[:i] + places[i + 1 :]) > 8
@@ -124,41 +121,12 @@ def test_objects_of_a_category_share_their_shape_and_differ_in_look() -> None:
     assert np.mean(same) > 0.75
     assert np.mean(unlike) < 0.55
     for category in range(10):
-        looks = [source.object(5 * category + n).pattern for n in range(5)]
+        looks = [source.object(5 * category + n).texture for n in range(5)]
         assert min(difference(looks[a], looks[b]) for a in range(5) for b in range(a)) > 15
 
 
 def overlap(a: np.ndarray, b: np.ndarray) -> float:
     return float((a & b).sum() / (a | b).sum())
-
-
-def test_the_backbone_never_sees_a_category_of_the_stream() -> None:
-    assert not set(STREAM) & set(BACKBONE)
-    assert len(BACKBONE) == 40
-    ours, theirs = ([mask(family) for family in table.values()] for table in (STREAM, BACKBONE))
-    nearest = max(overlap(a, b) for a in ours for b in theirs)
-    # No family is another one under a new name.
-    assert nearest < 0.85
-
-    backbone = open_source("synthetic-backbone")
-    assert len(backbone.classes) == 200
-    assert not set(backbone.classes) & set(world().classes)
-    assert not set(sessions(backbone.train_clips())) & set(sessions(backbone.test_clips()))
-
-
-def mask(family: Family) -> np.ndarray:
-    """Where a family's parts are, before any object stretches them."""
-    axis = np.linspace(-1, 1, SHEET, dtype=np.float32)
-    u, v = np.meshgrid(axis, axis)
-    return np.any([part.distance(u, v) < 0 for part in family], axis=0)
-
-
-def test_every_family_fits_its_sheet() -> None:
-    for name, family in {**STREAM, **BACKBONE}.items():
-        inside = mask(family)
-        border = np.concatenate([inside[0], inside[-1], inside[:, 0], inside[:, -1]])
-        assert not border.any(), name
-        assert 0.05 < inside.mean() < 0.7, name
 
 
 def test_clips_travel_to_another_process() -> None:
@@ -170,7 +138,7 @@ def test_clips_travel_to_another_process() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(DataError, match="Expected one of synthetic, synthetic-backbone"):
-        open_synthetic("synthetik")
+    with pytest.raises(DataError, match="got 'synthetik'; use synthetic or synthetic-backbone"):
+        draw_world("synthetik")
     with pytest.raises(InputError, match="at least 1 frame per video, got 0"):
-        open_synthetic("synthetic", frames=0)
+        draw_world("synthetic", frames=0)

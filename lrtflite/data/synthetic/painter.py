@@ -1,6 +1,6 @@
 """Paint one frame: background, palm, object, fingers, light, lens and sensor.
 
-Everything is planar, (channels, pixels): numpy is quick where the last axis is long.
+Arrays are planar, (channels, pixels): numpy is fastest where the last axis is long.
 """
 
 from __future__ import annotations
@@ -8,18 +8,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.data.synthetic_motion import Pose
-from lrtflite.data.synthetic_objects import PATTERN_H, PATTERN_W, REACH, SHEET, Object
-from lrtflite.data.synthetic_sessions import PLACE, Session
-from lrtflite.data.synthetic_shapes import F32
+from lrtflite.data.synthetic.motion import Pose
+from lrtflite.data.synthetic.objects import REACH, SHEET, Object
+from lrtflite.data.synthetic.scenes import PLACE, Scene
+from lrtflite.data.synthetic.shapes import F32
+from lrtflite.data.synthetic.textures import TEXTURE_H, TEXTURE_W
 
 HAND = 96  # pixels across a hand's sheet
 
 
 def draw_hand() -> NDArray[np.uint8]:
-    """(4, HAND * HAND) uint8: shade and alpha of the palm, then of the fingers before the object.
+    """Return (4, HAND * HAND) uint8: shade and alpha of the palm, shade and alpha of the fingers.
 
-    The arm comes from below; the grip is at u = v = 0.
+    The arm comes from below. The grip is at u = v = 0; the fingers lie in front of the object.
     """
     axis = np.linspace(-1.5, 1.5, HAND, dtype=np.float32)
     u, v = np.meshgrid(axis, axis + 1)
@@ -46,7 +47,7 @@ def draw_hand() -> NDArray[np.uint8]:
 
 
 def _sample(sheet: NDArray[np.uint8], width: int, x: F32, y: F32) -> F32:
-    """(C, n) float32: the sheet (C, rows * width) at x, y (n,), bilinear; x, y must lie inside."""
+    """Interpolate a sheet (C, rows * width) at x, y (n,) inside it; return (C, n) float32."""
     column, row = x.astype(np.int32), y.astype(np.int32)
     fx, fy = x - column, y - row
     at = row * width + column
@@ -62,7 +63,7 @@ def _sample(sheet: NDArray[np.uint8], width: int, x: F32, y: F32) -> F32:
 
 
 def _window(x: float, y: float, reach: float, size: int) -> tuple[F32, F32, int, int]:
-    """Columns and rows within reach of (x, y), relative to it, and the first one of each."""
+    """Return the columns and rows within reach of (x, y), relative to it, and the first of each."""
     x0, x1 = (int(np.clip(edge, 0, size)) for edge in (x - reach, x + reach + 1))
     y0, y1 = (int(np.clip(edge, 0, size)) for edge in (y - reach, y + reach + 1))
     dx = np.arange(x0, x1, dtype=np.float32) - np.float32(x - 0.5)
@@ -73,17 +74,18 @@ def _window(x: float, y: float, reach: float, size: int) -> tuple[F32, F32, int,
 def _pixels(
     inside: NDArray[np.intp], columns: int, x0: int, y0: int, size: int
 ) -> NDArray[np.intp]:
-    """Positions in the flat frame of positions in a flat window."""
+    """Return the positions in the flat frame of positions in a flat window."""
     row, column = np.divmod(inside, columns)
     return (row + y0) * size + (column + x0)
 
 
-def _paint_object(frame: F32, size: int, thing: Object, session: Session, pose: Pose) -> None:
+def _paint_object(frame: F32, size: int, thing: Object, scene: Scene, pose: Pose) -> None:
+    """Sample the object's sheet and texture, light them, and blend them into the flat frame."""
     half = pose.size * size
     reach = half * 1.25 * np.hypot(thing.half_width, thing.half_height)
     dx, dy, x0, y0 = _window((0.5 + pose.x) * size, (0.5 + pose.y) * size, reach, size)
     cos, sin = np.float32(np.cos(pose.roll) / half), np.float32(np.sin(pose.roll) / half)
-    # A plate that turns away gets narrow, and its near side larger; a solid hardly changes.
+    # A plate that turns away becomes narrow, and its near side larger; a solid hardly changes.
     turn = pose.turn if thing.solid else 1.1 * np.sin(pose.turn)
     narrow = 1.0 if thing.solid else np.cos(turn)
     u = (cos * dx + sin * dy) / np.float32(narrow)
@@ -103,21 +105,21 @@ def _paint_object(frame: F32, size: int, thing: Object, session: Session, pose: 
     inside, x, y, v = inside[covered], x[covered], y[covered], v[covered]
     surface = _sample(thing.sheet, SHEET, x, y)
 
-    column = surface[7] * np.float32(PATTERN_W / 255)
+    column = surface[7] * np.float32(TEXTURE_W / 255)
     if thing.solid:
-        column += np.float32(turn / (2 * np.pi) * PATTERN_W)
-    row = (v * np.float32(0.5 / REACH) + np.float32(0.5)) * np.float32(PATTERN_H)
-    at = row.astype(np.int32) * PATTERN_W + np.floor(column).astype(np.int32) % PATTERN_W
+        column += np.float32(turn / (2 * np.pi) * TEXTURE_W)
+    row = (v * np.float32(0.5 / REACH) + np.float32(0.5)) * np.float32(TEXTURE_H)
+    at = row.astype(np.int32) * TEXTURE_W + np.floor(column).astype(np.int32) % TEXTURE_W
     colour = surface[:3]
-    colour += (surface[4] * np.float32(1 / 255)) * (thing.pattern.take(at, 1) - colour)
+    colour += (surface[4] * np.float32(1 / 255)) * (thing.texture.take(at, 1) - colour)
 
     normal = (surface[5:7] - np.float32(128)) * np.float32(1 / 127)
-    # The light stays where it is while the object rolls.
+    # The light stays in place while the object rolls.
     c, s = np.cos(pose.roll), np.sin(pose.roll)
-    light = np.array([[c, s], [-s, c]], np.float32) @ session.slant
+    light = np.array([[c, s], [-s, c]], np.float32) @ scene.slant
     facing = np.sqrt(np.clip(1 - (normal * normal).sum(0), 0, 1))
     lit = np.clip(light @ normal + np.float32(0.8) * facing, 0, 1)
-    colour *= np.float32(session.ambient) + np.float32(1.15 - session.ambient) * lit
+    colour *= np.float32(scene.ambient) + np.float32(1.15 - scene.ambient) * lit
     glint = lit * lit
     for _ in range(3):
         glint *= glint
@@ -132,7 +134,7 @@ def _paint_object(frame: F32, size: int, thing: Object, session: Session, pose: 
 def _place_hand(
     hand: NDArray[np.uint8], size: int, pose: Pose, lean: float
 ) -> tuple[F32, NDArray[np.intp]]:
-    """The hand's (4, n) planes in 0..1, and the n pixels of the flat frame where they are."""
+    """Return the hand's (4, n) planes in 0..1 and their n positions in the flat frame."""
     half = 0.3 * size
     roll = lean + 0.4 * pose.roll
     away = pose.grip * pose.size * size
@@ -149,7 +151,7 @@ def _place_hand(
 
 
 def _paint_skin(frame: F32, planes: F32, pixels: NDArray[np.intp], skin: F32) -> None:
-    """planes (2, n): shade and alpha."""
+    """Blend skin into the flat frame; `planes` is (2, n), shade and alpha."""
     covered = np.flatnonzero(planes[1] > 0)
     shade, alpha = planes[:, covered]
     at = pixels[covered]
@@ -161,41 +163,41 @@ def _paint_skin(frame: F32, planes: F32, pixels: NDArray[np.intp], skin: F32) ->
 def paint_frame(
     *,
     thing: Object,
-    session: Session,
+    scene: Scene,
     pose: Pose,
     hand: NDArray[np.uint8],
     lean: float,
     grain: F32,
     size: int,
 ) -> NDArray[np.uint8]:
-    """(size, size, 3) uint8. `grain` is (3, size, size) float32 sensor noise of unit variance."""
-    frame = _background(session.place, pose, size)
+    """Return (size, size, 3) uint8; `grain` is (3, size, size) float32 noise of unit variance."""
+    frame = _background(scene.place, pose, size)
     flat = frame.reshape(3, -1)
     skin, pixels = _place_hand(hand, size, pose, lean)
-    _paint_skin(flat, skin[:2], pixels, session.skin)
-    _paint_object(flat, size, thing, session, pose)
-    _paint_skin(flat, skin[2:], pixels, session.skin)
+    _paint_skin(flat, skin[:2], pixels, scene.skin)
+    _paint_object(flat, size, thing, scene, pose)
+    _paint_skin(flat, skin[2:], pixels, scene.skin)
 
     axis = np.linspace(-1, 1, size, dtype=np.float32)
-    frame *= (axis * session.ramp[1] + 1)[:, None] + axis * session.ramp[0]
-    frame *= (session.light * np.float32(np.exp(pose.gain)))[:, None, None]
-    soft = np.float32(np.clip(session.blur + pose.focus, 0, 1) / 3)
+    frame *= (axis * scene.ramp[1] + 1)[:, None] + axis * scene.ramp[0]
+    frame *= (scene.light * np.float32(np.exp(pose.gain)))[:, None, None]
+    soft = np.float32(np.clip(scene.blur + pose.focus, 0, 1) / 3)
     if soft > 0.02:
         frame[:, 1:-1] += soft * (frame[:, 2:] + frame[:, :-2] - 2 * frame[:, 1:-1])
         frame[..., 1:-1] += soft * (frame[..., 2:] + frame[..., :-2] - 2 * frame[..., 1:-1])
-    frame += np.float32(session.noise) * grain
+    frame += np.float32(scene.noise) * grain
     np.clip(frame, 0, 255, out=frame)
     return np.ascontiguousarray(frame.astype(np.uint8).transpose(1, 2, 0))
 
 
 def _background(place: NDArray[np.uint8], pose: Pose, size: int) -> F32:
-    """Two thirds of the place, resized to (3, size, size) float32 by bilinear interpolation."""
+    """Cut out two thirds of the place, resized to (3, size, size) float32, bilinear."""
     span = PLACE * 2 // 3
     left = np.clip((PLACE - span) * (0.5 + pose.pan_x), 0, PLACE - span - 2)
     top = np.clip((PLACE - span) * (0.5 + pose.pan_y), 0, PLACE - span - 2)
     column, row = int(left), int(top)
     block = place[:, row : row + span + 2, column : column + span + 2].astype(np.float32)
-    if size == span:  # pixel for pixel: slices in place of gathers
+    if size == span:  # slices are faster than gathers
         rows = block[:, :size] + np.float32(top - row) * (block[:, 1:-1] - block[:, :size])
         slope = rows[..., 1:-1] - rows[..., :size]
         return np.asarray(rows[..., :size] + np.float32(left - column) * slope)
@@ -205,4 +207,4 @@ def _background(place: NDArray[np.uint8], pose: Pose, size: int) -> F32:
     fy, fx = (y - at_y).astype(np.float32)[:, None], (x - at_x).astype(np.float32)
     rows = block[:, at_y] + fy * (block[:, at_y + 1] - block[:, at_y])
     across = rows[..., at_x] + fx * (rows[..., at_x + 1] - rows[..., at_x])
-    return np.ascontiguousarray(across)  # painting goes through a flat view of it
+    return np.ascontiguousarray(across)  # the painting functions need a flat view

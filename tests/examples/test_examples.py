@@ -1,4 +1,4 @@
-"""Each example does what it says, at a small size, in a process of its own."""
+"""Each example runs in a process of its own, at a small size."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from lrtflite import Learner
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import newest_state
 from lrtflite.runtime import Model
+from striped_pictures import picture
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parent.parent.parent
 EXAMPLES = ROOT / "examples"
 Run = Callable[..., str]
 
 
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
-    """What an example prints, run in the test's temporary folder."""
+    """Run an example in the test's temporary folder; return its output, or its errors."""
 
     def example(name: str, *args: object, fails: bool = False) -> str:
         done = subprocess.run(
@@ -38,16 +39,6 @@ def run(tmp_path: Path) -> Run:
         return done.stderr if fails else done.stdout
 
     return example
-
-
-def picture(kind: int, seed: int, side: tuple[int, int] = (96, 128)) -> np.ndarray:
-    """(96, 128, 3) uint8: broad stripes or fine checks, in colours of their own, with noise."""
-    rows, columns = np.indices(side)
-    shape = (columns // 24 % 2) if kind == 0 else (rows // 6 + columns // 6) % 2
-    light, dark = (((230, 60, 40), (90, 10, 10)), ((40, 90, 230), (230, 230, 120)))[kind]
-    plain = np.where(shape[..., np.newaxis], light, dark)
-    noise = np.random.default_rng(seed).normal(0, 12, (*side, 3))
-    return np.clip(plain + noise, 0, 255).astype(np.uint8)
 
 
 def test_all_of_them_are_tested_and_in_the_readme() -> None:
@@ -67,7 +58,7 @@ def test_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> None:
         for k in range(8):
             Image.fromarray(picture(kind, k)).save(folder / f"{k}.jpg")
         (folder / "notes.txt").write_text("not a picture")
-        # A picture that lies on its side, as a phone writes it.
+        # A phone stores a picture on its side, with a rotation in EXIF.
         exif = Image.Exif()
         exif[0x0112] = 6
         Image.fromarray(np.rot90(picture(kind, 99))).save(tmp_path / f"new-{kind}.jpg", exif=exif)
@@ -90,11 +81,11 @@ def test_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> None:
     assert again.startswith("learned tiles again from 8 pictures")
 
 
-def test_teach_from_folder_says_what_is_wrong(demo: Path, tmp_path: Path, run: Run) -> None:
+def test_errors_of_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> None:
     def error(things: str) -> str:
         return run("teach_from_folder.py", demo, things, "--state", "state", fails=True)
 
-    assert "got nowhere, which is none" in error("nowhere")
+    assert "got nowhere, which is not a folder; check" in error("nowhere")
     mug = tmp_path / "things" / "mug"
     mug.mkdir(parents=True)
     assert f"got none in {mug.relative_to(tmp_path)}" in error("things")
@@ -103,14 +94,14 @@ def test_teach_from_folder_says_what_is_wrong(demo: Path, tmp_path: Path, run: R
     assert "got no folder in" in error("things/mug")
     assert "broken.jpg" in error("things")
     assert "Traceback" not in error("things")
-    # Not even the class before it is learned.
+    # The class before it is not learned either.
     (tmp_path / "things" / "bowl").mkdir()
     Image.fromarray(picture(0, 0)).save(tmp_path / "things" / "bowl" / "1.png")
     assert "broken.jpg" in error("things")
     assert not (tmp_path / "state").exists()
     asking = ("--state", "state", "--predict", "things/bowl/1.png")
     said = run("teach_from_folder.py", demo, *asking, fails=True)
-    assert "got state, which knows nothing" in said
+    assert "got state without any; teach it first" in said
 
 
 def test_compare_states(demo: Path, tmp_path: Path, run: Run) -> None:

@@ -1,6 +1,6 @@
-"""The sessions of the synthetic worlds: a place, its light, its camera and whose hand it is.
+"""The scenes of the synthetic worlds: a place, its light, its camera and a person's hand.
 
-All videos of a session share them, as all videos of a CORe50 session do.
+All videos of a scene share them. CORe50's authors call a scene a session.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.data.synthetic_objects import hsv, smooth_noise
-from lrtflite.data.synthetic_shapes import F32
+from lrtflite.data.synthetic.shapes import F32
+from lrtflite.data.synthetic.textures import hsv, smooth_noise
 
 PLACE = 192  # pixels across a background; a frame shows two thirds of it
 
@@ -21,8 +21,8 @@ BACKGROUNDS = (
 )
 
 
-class Session(NamedTuple):
-    """Where and when a video is taken. place (3, PLACE, PLACE) uint8, light (3,) float32."""
+class Scene(NamedTuple):
+    """Place, light, camera and hand; place (3, PLACE, PLACE) uint8, light (3,) float32."""
 
     place: NDArray[np.uint8]
     light: F32
@@ -36,7 +36,7 @@ class Session(NamedTuple):
 
 
 def draw_place(rng: np.random.Generator, kind: str) -> NDArray[np.uint8]:
-    """(3, PLACE, PLACE) uint8."""
+    """Draw a background of one of the kinds in BACKGROUNDS, (3, PLACE, PLACE) uint8."""
     v, u = np.meshgrid(*2 * [np.arange(PLACE, dtype=np.float32) / PLACE], indexing="ij")
     hue = rng.random()
     one = hsv(hue, rng.uniform(0.03, 0.3), rng.uniform(0.3, 0.85))
@@ -88,13 +88,14 @@ def draw_place(rng: np.random.Generator, kind: str) -> NDArray[np.uint8]:
     return np.ascontiguousarray(np.clip(image, 0, 255).astype(np.uint8).transpose(2, 0, 1))
 
 
-def draw_session(rng: np.random.Generator, kind: str) -> Session:
+def draw_scene(rng: np.random.Generator, kind: str) -> Scene:
+    """Draw a scene in front of a background of some kind."""
     warmth = rng.normal(0, 0.09)
     tint = rng.normal(0, 0.04)
     gain = np.exp(rng.uniform(-0.3, 0.2))
     direction = rng.uniform(0, 2 * np.pi)
     ramp_angle = rng.uniform(0, 2 * np.pi)
-    return Session(
+    return Scene(
         place=draw_place(rng, kind),
         light=np.asarray(gain * np.exp([warmth, tint, -warmth]), np.float32),
         ambient=float(rng.uniform(0.4, 0.75)),

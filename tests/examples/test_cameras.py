@@ -1,4 +1,4 @@
-"""Where the camera loop gets its pictures from."""
+"""The sources of pictures for the camera loop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pytest
 
 from lrtflite.errors import MissingExtra
 
-EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 RED = np.broadcast_to(np.array([255, 0, 0], np.uint8), (48, 64, 3))
 
 
@@ -54,7 +54,7 @@ def test_a_file_is_decoded_with_its_own_times(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("speed", "expected"), [(1, [0, 0.05, 0.3]), (5, [0, 0.01, 0.06])])
-def test_pictures_come_at_their_own_pace(speed: float, expected: list[float]) -> None:
+def test_pictures_arrive_at_their_own_times(speed: float, expected: list[float]) -> None:
     # The clock of a file may begin anywhere.
     timed = [(7.0, shade(1)), (7.05, shade(2)), (7.3, shade(3))]
     start, arrived = time.monotonic(), []
@@ -65,7 +65,7 @@ def test_pictures_come_at_their_own_pace(speed: float, expected: list[float]) ->
         assert due - 1e-3 <= when < due + 0.2  # a busy machine is late, never early
 
 
-def test_a_long_gap_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_pause_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cameras, "LONGEST_PAUSE", 0.05)
     timed = [(0.0, shade(1)), (3600.0, shade(2)), (3600.04, shade(3))]
     start = time.monotonic()
@@ -73,22 +73,27 @@ def test_a_long_gap_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 0.09 <= time.monotonic() - start < 1
 
 
-@pytest.mark.parametrize("content", [None, b"", b"no video"])
+@pytest.mark.parametrize("content", [None, b"", b"not a video"])
 def test_a_broken_file_is_one_line(content: bytes | None, tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(cameras.CameraError, match=rf"^Cannot read {path}: [^\n]+$"):
+    with pytest.raises(
+        cameras.CameraError,
+        match=rf"^Expected a readable video or camera, got {path} \([^\n]+\); check [^\n]+$",
+    ):
         list(cameras.decoded(str(path)))
 
 
-def test_a_file_without_pictures_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_video_stream_is_refused(tmp_path: Path) -> None:
     with av.open(str(tmp_path / "a.wav"), "w") as container:
         stream = container.add_stream("pcm_s16le", rate=8000)
         sound = av.AudioFrame.from_ndarray(np.zeros((1, 800), np.int16), layout="mono")
         sound.sample_rate = 8000
         container.mux(stream.encode(sound))
-    with pytest.raises(cameras.CameraError, match="which has no pictures"):
+    with pytest.raises(
+        cameras.CameraError, match=r"got .*a\.wav without a video stream; give another"
+    ):
         list(cameras.decoded(str(tmp_path / "a.wav")))
 
 
@@ -110,10 +115,10 @@ def test_the_newest_picture_is_handed_out() -> None:
     camera.close()
 
 
-def test_a_camera_that_stops_or_hangs_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_camera_that_stops_or_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     camera = cameras.Camera(cameras.endless((shade(n) for n in range(1)), "/dev/video0"))
     assert camera.next() is not None
-    with pytest.raises(cameras.CameraError, match="/dev/video0 gives no more pictures"):
+    with pytest.raises(cameras.CameraError, match="got the end of /dev/video0; check the camera"):
         camera.next()
     monkeypatch.setattr(cameras, "PATIENCE", 0.05)
     forever = threading.Event()
@@ -123,13 +128,13 @@ def test_a_camera_that_stops_or_hangs_is_said(monkeypatch: pytest.MonkeyPatch) -
         yield shade(0)
 
     camera = cameras.Camera(hang())
-    with pytest.raises(cameras.CameraError, match=r"No picture for 0\.05 s"):
+    with pytest.raises(cameras.CameraError, match=r"Expected a picture, got none for 0\.05 s"):
         camera.next()
     forever.set()
     camera.close()
 
 
-def test_closing_lets_the_camera_go() -> None:
+def test_closing_releases_the_camera() -> None:
     released = threading.Event()
 
     def pictures() -> Iterator[np.ndarray]:
@@ -159,14 +164,14 @@ def test_opencv_pictures_become_rgb(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cameras, "find_spec", found.get)
     camera = cameras.open_camera("/dev/video3")
     np.testing.assert_array_equal(camera.next(), RED)
-    with pytest.raises(cameras.CameraError, match="/dev/video3 gives no more"):
+    with pytest.raises(cameras.CameraError, match="got the end of /dev/video3"):
         camera.next()
     camera.close()
     assert released == ["/dev/video3"]
 
 
 class Picamera2:
-    """Sees red. As with the real one, BGR888 is an array in the order R, G, B."""
+    """A camera that sees red. An array of its format BGR888 has the order R, G, B."""
 
     found: ClassVar[list[dict[str, Any]]] = [{"Model": "imx708", "Num": 0}]
 
@@ -215,7 +220,7 @@ def test_the_first_camera_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert cameras.find_camera() == str(tmp_path / "video0")
 
 
-def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "picamera2", None)
     with pytest.raises(cameras.CameraError, match="sudo apt install python3-picamera2"):
         next(cameras.picamera())

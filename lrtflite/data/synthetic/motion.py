@@ -1,6 +1,6 @@
 """Hand-held motion: a sum of slow sinusoids per degree of freedom.
 
-A pose is a function of time alone, so that any frame can be drawn without those before it.
+A pose is a function of time alone, so any frame can be drawn without the frames before it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 
 class Pose(NamedTuple):
-    """Where everything is in one frame; lengths in frame widths, angles in radians."""
+    """Position of object, hand and camera in one frame; frame widths and radians."""
 
     x: float
     y: float
@@ -27,7 +27,7 @@ class Pose(NamedTuple):
     focus: float
 
 
-# Per degree of freedom: amplitude and the lowest frequency in Hz.
+# Amplitude and lowest frequency in Hz of each degree of freedom.
 _SWING = np.array(
     [
         [0.08, 0.10],  # x
@@ -43,7 +43,8 @@ _SWING = np.array(
         [0.50, 0.10],  # focus
     ]
 )
-_WAVES = np.array([[1.0, 2.3, 5.1]])  # each wave's frequency over the lowest one
+# Frequency of each wave, relative to the lowest frequency, and its share of the amplitude.
+_WAVES = np.array([[1.0, 2.3, 5.1]])
 _SHARES = np.array([[0.75, 0.35, 0.08]])
 
 
@@ -57,6 +58,7 @@ class Motion(NamedTuple):
     spin: float
 
     def at(self, seconds: float) -> Pose:
+        """Return the pose at a time, in seconds from the start of the video."""
         waves = np.sin(2 * np.pi * (self.frequency * seconds + self.phase))
         values = self.centre + (self.amplitude * waves).sum(1)
         values[3] = np.exp(values[3])
@@ -65,7 +67,7 @@ class Motion(NamedTuple):
 
 
 def draw_motion(rng: np.random.Generator, *, shake: float) -> Motion:
-    """A video's own motion; `shake` is how unsteady its session's hand is."""
+    """Draw the motion of one video; `shake` scales the fastest waves."""
     shape = (len(_SWING), 3)
     amplitude = _SWING[:, :1] * _SHARES * rng.uniform(0.6, 1.2, shape)
     amplitude[:, 2] *= shake
