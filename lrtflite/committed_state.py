@@ -1,4 +1,4 @@
-"""The committed state of a learner, in RAM and on disk; a change is committed whole or not at all."""
+"""The committed state of a learner, in RAM and on disk: changed whole, or not at all."""
 
 from __future__ import annotations
 

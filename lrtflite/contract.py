@@ -1,9 +1,9 @@
 """The contract between a client and a bundle's two models: every signature, once.
 
-A client calls signatures by name and knows no algorithm. `verify`, `Learner.open`, the converter, the
-table in docs/bundle.md and the tests read this file. `n` is any number of patterns, `B` the feeding's
-batch_size, `G` its new_per_batch, `C` the number of class slots, `S` the input size, and `latent`
-stands for the shape or the dtype of a latent.
+A client calls signatures by name and knows no algorithm. `verify`, `Learner.open`, the converter,
+the table in docs/bundle.md and the tests read this file. `n` is any number of patterns, `B` the
+feeding's batch_size, `G` its new_per_batch, `C` the number of class slots, `S` the input size, and
+`latent` stands for the shape of a latent.
 """
 
 from __future__ import annotations

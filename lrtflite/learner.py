@@ -27,7 +27,7 @@ from lrtflite.model_state import save_models
 from lrtflite.prediction import Prediction, top_predictions
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
 from lrtflite.run_session import run_session
-from lrtflite.session import Phase, OnProgress, Session, SessionReport
+from lrtflite.session import OnProgress, Phase, Session, SessionReport
 from lrtflite.shipping import ship
 from lrtflite.slots import Label, Labels, SlotNumbers
 from lrtflite.training import Training

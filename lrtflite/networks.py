@@ -42,8 +42,8 @@ class Architecture:
         classifier: name of the last layer, in models that have one.
         resting_layers: replay layers above which only the classifier has weights.
         lowest_quick: lowest replay layer above which a trunk takes the quick rates.
-        build: "module:function" that returns the `Network`, from the keywords `weights`, `alpha` and
-            `input_size`.
+        build: "module:function" that returns the `Network`, from the keywords `weights`, `alpha`
+            and `input_size`.
         named_weights: weights that have a name; the first one is the default, all others are files.
         explain_layer: raises a ModelError of its own for a name that is not a replay layer.
     """

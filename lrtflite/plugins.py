@@ -1,8 +1,8 @@
 """Load plugins: modules of other people that add entries to this project's tables.
 
-A plugin is named in the environment, `LRTFLITE_PLUGINS=module,other.module`, or by an entry point of
-the group `lrtflite.plugins`. Importing it registers its entries (see `lrtflite.table`). Every process
-loads plugins when it first reads a table, so the simulated device knows them too.
+A plugin is named in the environment, `LRTFLITE_PLUGINS=module,other.module`, or by an entry point
+of the group `lrtflite.plugins`. Importing it registers its entries (see `lrtflite.table`). Every
+process loads plugins when it first reads a table, so the simulated device knows them too.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, Generic, TypeVar, Union, cast
+from typing import Any, Generic, TypeVar, cast
 
 from lrtflite.errors import InputError
 from lrtflite.plugins import load_plugins
@@ -23,15 +23,16 @@ class Table(Mapping[str, Entry], Generic[Entry]):
     choice must not load what only that choice needs.
     """
 
-    def __init__(self, kind: str, entries: Mapping[str, Union[Entry, str]]) -> None:
+    def __init__(self, kind: str, entries: Mapping[str, Entry | str]) -> None:
         self.kind = kind
-        self._entries: dict[str, Union[Entry, str]] = dict(entries)
+        self._entries: dict[str, Entry | str] = dict(entries)
 
     def register(self, name: str, entry: Entry | str) -> None:
         """Add an entry; raise InputError if the name is taken."""
         if name in self._entries:
             raise InputError(
-                f"Expected a new name for a {self.kind}, got {name!r}, which is taken; choose another"
+                f"Expected a new name for a {self.kind}, got {name!r}, which is taken; "
+                "choose another"
             )
         self._entries[name] = entry
 

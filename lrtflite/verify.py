@@ -123,7 +123,7 @@ def compare(name: str, found: NDArray[Any], expected: NDArray[Any]) -> Check:
 
 
 def main(path: str, runtime: str) -> int:
-    """Run `python -m lrtflite.verify BUNDLE RUNTIME`: print what failed; return 0 if nothing did."""
+    """Run `python -m lrtflite.verify BUNDLE RUNTIME`: print what failed, return 0 or 1."""
     try:
         failed = [check for check in verify_bundle(path, runtime=runtime) if not check.passed]
     except LrtfliteError as error:

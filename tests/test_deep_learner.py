@@ -13,7 +13,6 @@ import lrtflite.knowledge as knowledge_module
 import numpy as np
 import pytest
 
-import lrtflite.knowledge as knowledge_module
 from fake_bundle import BATCH, NEW, SHAPE, SIZE, TRAINING, FakeModel, make_bundle
 from learning import fingerprint
 from lrtflite import Learner, Progress

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,8 +12,8 @@ from lrtflite_cli import interrupts
 from lrtflite_cli.cautions import caution
 from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import Interrupted, raising
-from lrtflite_cli.learner_options import learner_options
-from lrtflite_cli.training_options import training_options
+from lrtflite_cli.learner_options import chosen_learner, learner_options
+from lrtflite_cli.training_options import chosen_rates, training_options
 
 if TYPE_CHECKING:
     from lrtflite_firmware_sim import SimulateOptions, Simulation
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 )
 @click.option("--sessions", type=click.IntRange(min=1), help="Stop after so many.")
 @learner_options(replay_size="bundle's; app: 500", policy="bundle's; app: balanced")
-@training_options(epochs="bundle's; app: 8", lr="bundle's", trunk_lr="bundle's")
+@training_options(epochs="bundle's; app: 8", lr="bundle's")
 @click.option(
     "--first-classes", type=click.IntRange(min=1), help="In the first session.", show_default="10"
 )
@@ -54,20 +54,13 @@ def command(
     dataset: str,
     protocol: str,
     sessions: int | None,
-    replay_size: int | None,
-    policy: str | None,
-    epochs: int | None,
-    lr: float | None,
-    trunk_lr: float | None,
-    threads: int | None,
-    runtime: str,
-    seed: int,
     first_classes: int | None,
     visits: int | None,
     batch_frames: int | None,
     skip_unreadable: bool,
     json_path: str | None,
     report_path: str | None,
+    **given: Any,
 ) -> None:
     """Let a simulated device learn, session by session.
 
@@ -84,20 +77,14 @@ def command(
         dataset=dataset,
         protocol=protocol,
         sessions=sessions,
-        replay_size=replay_size,
-        policy=policy,
-        epochs=epochs,
-        lr=lr,
-        trunk_lr=trunk_lr,
-        threads=threads,
-        runtime=runtime,
-        seed=seed,
+        learner=chosen_learner(given),
+        rates=chosen_rates(given),
         first_classes=first_classes,
         visits=visits,
         batch_frames=batch_frames,
         skip_unreadable=skip_unreadable,
     )
-    caution(replay_size=replay_size)
+    caution(replay_size=given["replay_size"])
     with raising():
         _run(bundle, options, delivery)
 

@@ -14,8 +14,8 @@ from lrtflite.session import Phase
 from lrtflite_cli.cautions import caution
 from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import raising
-from lrtflite_cli.learner_options import learner_options
-from lrtflite_cli.training_options import training_options
+from lrtflite_cli.learner_options import chosen_learner, learner_options
+from lrtflite_cli.training_options import chosen_rates, training_options
 
 if TYPE_CHECKING:
     from lrtflite.teaching import Taught
@@ -42,7 +42,7 @@ WEAK = 0.8
     help="Frames per class, at most, evenly spread.",
     show_default="all",
 )
-@training_options(epochs="bundle's", lr="bundle's", trunk_lr="bundle's")
+@training_options(epochs="bundle's", lr="bundle's")
 @learner_options(replay_size="bundle's", policy="bundle's")
 @skip_unreadable
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -50,15 +50,11 @@ def command(
     bundle: str,
     dataset: str,
     out: Path,
-    seed: int,
     replace: bool,
     batch_frames: int | None,
     skip_unreadable: bool,
     as_json: bool,
-    epochs: int | None,
-    lr: float | None,
-    trunk_lr: float | None,
-    **options: Any,
+    **given: Any,
 ) -> None:
     """Teach BUNDLE a data set, and write a bundle that knows it.
 
@@ -81,17 +77,17 @@ def command(
         source = open_source(
             dataset,
             size=opened.manifest.input_size,
-            seed=seed,
+            seed=given["seed"],
             skip_unreadable=skip_unreadable,
             on_file=on_file,
         )
     for note in source_notes(source):
         click.echo(note, err=True)
-    training = opened.manifest.training.with_options(epochs=epochs, lr=lr, trunk_lr=trunk_lr)
+    training = opened.manifest.training.with_options(**chosen_rates(given))
     # The runtimes announce their delegate on stderr.
     with quiet_stderr():
-        learner = Learner.open(opened, seed=seed, **options)
-    caution(replay_size=options["replay_size"])
+        learner = Learner.open_with(opened, None, chosen_learner(given))
+    caution(replay_size=given["replay_size"])
     known = frozenset(learner.learned)
     with raising(), phases(WORDS) as step:
         taught = teach(

@@ -1,15 +1,22 @@
-"""The options of every command that says how a session trains."""
+"""The options of every command that says how a session trains: rates by name."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Callable
 
 import click
 
+from lrtflite.errors import InputError
+from lrtflite_cli.learner_options import all_of
 
-def training_options(*, epochs: str, lr: str, trunk_lr: str) -> Callable[[Any], Any]:
-    """`--epochs`, `--lr` and `--trunk-lr`; the words say what each is when it is not given."""
-    options = (
+# Rates that have an option of their own, because most people change no other.
+SHORT_FORMS = ("epochs", "lr")
+
+
+def training_options(*, epochs: str, lr: str) -> Callable[[Any], Any]:
+    """Add `--epochs`, `--lr` and `--rate`; the words say what each is when it is not given."""
+    return all_of(
         click.option(
             "--epochs",
             type=click.IntRange(min=1),
@@ -23,16 +30,29 @@ def training_options(*, epochs: str, lr: str, trunk_lr: str) -> Callable[[Any], 
             show_default=lr,
         ),
         click.option(
-            "--trunk-lr",
-            type=click.FloatRange(min=0),
-            help="Learning rate of the layers between the replay layer and the last one.",
-            show_default=trunk_lr,
+            "--rate",
+            "rate",
+            metavar="NAME=VALUE",
+            multiple=True,
+            help="Any rate of the bundle by its name, which `lrtflite inspect` lists; may be given "
+            "several times.",
         ),
     )
 
-    def decorate(command: Any) -> Any:
-        for option in reversed(options):  # click lists the last one applied first
-            command = option(command)
-        return command
 
-    return decorate
+def chosen_rates(given: Mapping[str, Any]) -> dict[str, float]:
+    """Return the rates that a user gave, by name; `given` has the options of a command."""
+    rates = {name: given[name] for name in SHORT_FORMS if given[name] is not None}
+    for text in given["rate"]:
+        name, equals, value = text.partition("=")
+        try:
+            number = float(value)
+        except ValueError:
+            number, equals = 0.0, ""
+        if not equals or not name:
+            raise InputError(f"Expected --rate as NAME=VALUE, such as lr=0.01, got {text!r}")
+        if name in rates:
+            raise InputError(f"Expected {name} once, got it twice; leave one out")
+        # A count, such as a number of epochs, is a whole number in either spelling.
+        rates[name] = int(number) if number.is_integer() and "." not in value else number
+    return rates

@@ -1,4 +1,4 @@
-"""Defaults of a bundle: mini-batch, epochs and rates, chosen by measurement at each replay layer."""
+"""Defaults of a bundle at each replay layer: mini-batch, epochs and rates, as measured."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ LEAST_STEPS = 24
 EPOCHS, TRUNK_EPOCHS = 4, 2
 # Learning rate of a trunk, and the share of a mini-batch in its moving moments.
 QUICK = {"trunk_lr": 0.015, "moment_rate": 0.03}
-# Below an architecture's `lowest_quick` layer: the paper's rates of native rehearsal. Units near the
-# camera, their moments more than their weights, follow the light of the last sessions
+# The same below an architecture's `lowest_quick` layer: the paper's rates of native rehearsal. Units
+# near the camera, their moments more than their weights, follow the light of the last sessions
 # (docs/replay-layers.md).
 NATIVE = {"trunk_lr": 0.0003, "moment_rate": 0.0001}
-# Limits of r and d, those that the authors' code ends its first batch with. The paper's 1.25 and 0.5
-# are for later, for a network whose moments know the data already: with a backbone from elsewhere
-# they let a session train on other features than inference will see (docs/replay-layers.md).
+# Limits of r and d, those that the authors' code ends its first batch with. The paper's 1.25 and
+# 0.5 are for later, for a network whose moments know the data already: with a backbone from
+# elsewhere they let a session train on other features than inference will see
+# (docs/replay-layers.md).
 R_MAX, D_MAX = 3.0, 5.0
 # Greatest limits of r and d: far beyond any that keep Batch Renorm from being plain normalisation.
 MOST_R, MOST_D = 1e6, 1e6
@@ -57,12 +58,12 @@ class Place:
 
 
 def default_minibatch(place: Place) -> tuple[int, int]:
-    """Return its size and its new patterns: the paper's app at the pooled layer, else its experiments."""
+    """Return its size and its new patterns: those of the paper's app, or of its experiments."""
     return (120, 20) if place.replay_layer == place.architecture.pooled else (128, 21)
 
 
 def sgd_feeding(place: Place) -> Feeding:
-    """Return how a head that trains by SGD is fed: full mini-batches, several epochs, with replay."""
+    """Return how a head that trains by SGD is fed: full mini-batches, epochs, replay."""
     size, new = default_minibatch(place)
     return Feeding(
         batch_size=size,

@@ -1,7 +1,7 @@
 """Golden vectors: inputs of a golden session, and what TensorFlow makes of them.
 
-`lrtflite.golden` has the session itself, for TensorFlow and for every client alike. The first session
-has one class, so the trunk rests; the second meets that class and new ones.
+`lrtflite.golden` has the session itself, for TensorFlow and for every client alike. The first
+session has one class, so the trunk rests; the second meets that class and new ones.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 import tf_keras as keras
 from numpy.typing import NDArray
 
@@ -48,7 +49,7 @@ def check_parts(network: Network, features: Features, head: Head) -> None:
     whole = keras.Model(model.input, network.layer(network.architecture.pooled).output)
     expected = whole(network.scale(frames)).numpy()
     latents = features.run("extract", frames=frames)["latents"]
-    found = head.trunk.infer(latents).numpy()
+    found = np.asarray(head.trunk.infer(tf.constant(latents)))
     if not np.isfinite(expected).all():
         raise ModelError(
             f"Expected a network with finite weights, got NaN or infinity from {model.name}; "

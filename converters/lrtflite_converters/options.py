@@ -94,7 +94,7 @@ class ExportOptions:
 
     @property
     def memory(self) -> tuple[int, str, str]:
-        """Return the latents that a new learner keeps, the policy that chooses them, their codec."""
+        """Return how many latents a new learner keeps, the policy that chooses them, the codec."""
         return (
             REPLAY_SIZE if self.replay_size is None else self.replay_size,
             self.policy or POLICY,

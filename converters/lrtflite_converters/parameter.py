@@ -58,7 +58,7 @@ class Parameter(tf.Module):
         regulariser: Regulariser,
         rates: Mapping[str, Tensor],
     ) -> None:
-        """Move v = momentum * v + gradient [+ decay * w]; w = w - lr * v. `value` is what w holds."""
+        """Move v = momentum * v + gradient [+ decay * w], w = w - lr * v; `value` is w."""
         plain = gradient
         gradient = regulariser.gradient(self, value, gradient, rates)
         if self.decays:

@@ -1,8 +1,8 @@
 """Split a network at a replay layer: Keras layers become blocks that train.
 
-The walk goes from the upper end down. The table `MATCHERS` has a function for each kind of layer that
-a block may end with; it takes that layer, and whatever belongs to it below, and says where to go on.
-To let one more kind of layer train, write such a function.
+The walk goes from the upper end down. The table `MATCHERS` has a function for each kind of layer
+that a block may end with; it takes that layer, and whatever belongs to it below, and says where to
+go on. To let one more kind of layer train, write such a function.
 """
 
 from __future__ import annotations
@@ -136,7 +136,8 @@ def _activation(layer: Any) -> Activation:
     highest = None if layer.max_value is None else float(layer.max_value)
     if highest not in known or layer.negative_slope or layer.threshold:
         raise ModelError(
-            f"Expected ReLU or ReLU6, got {describe(layer)} of another shape; replay a layer above it"
+            f"Expected ReLU or ReLU6, got {describe(layer)} of another shape; "
+            "replay a layer above it"
         )
     return known[highest]
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 
-from lrtflite.memory import POLICIES, check_memory
-
 from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
 from lrtflite.data import (
@@ -26,9 +24,10 @@ from lrtflite.data import (
 )
 from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
-from lrtflite.manifest import Manifest, Training
-from lrtflite.runtime import MOST_THREADS, RUNTIMES, default_threads
+from lrtflite.learner_options import LearnerOptions
+from lrtflite.manifest import Manifest
 from lrtflite.teaching import check_room
+from lrtflite.training import Training
 
 PROTOCOLS = ("nic", "app")
 APP_FPS = 5
@@ -43,8 +42,8 @@ APP_POLICY = "balanced"
 class SimulateOptions:
     """What `simulate` can be told; None leaves it to the protocol, and then to the bundle.
 
-    `sessions` stops after so many; the learner's `seed` decides the data set's drawing or split, the
-    stream's order and the device's own randomness. `rates` are numbers by name, as
+    `sessions` stops after so many; the learner's `seed` decides the data set's drawing or split,
+    the stream's order and the device's own randomness. `rates` are numbers by name, as
     `Training.with_options` takes them. The rest is as in `open_source` and `StreamOptions`.
     """
 
@@ -61,7 +60,9 @@ class SimulateOptions:
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
             known = ", ".join(PROTOCOLS)
-            raise InputError(f"Expected a protocol of {known}, got {self.protocol!r}; take one of these")
+            raise InputError(
+                f"Expected a protocol of {known}, got {self.protocol!r}; take one of these"
+            )
         if self.sessions is not None:
             whole_number("sessions", self.sessions, least=1)
 

@@ -148,7 +148,7 @@ def _memory(result: Simulation) -> Facts:
 
 
 def _options(result: Simulation) -> Iterable[Facts]:
-    bundle, training = result.bundle, result.training
+    bundle = result.bundle
     yield (
         ("bundle", bundle.path),
         ("backbone", bundle.backbone),
@@ -156,12 +156,9 @@ def _options(result: Simulation) -> Iterable[Facts]:
         ("input", f"{bundle.input_size} x {bundle.input_size} RGB"),
         ("class slots", bundle.slots),
         ("mini-batch", f"{bundle.new_per_batch} new + {bundle.batch_size - bundle.new_per_batch}"),
-        ("epochs", training.epochs),
-        ("learning rate", training.lr),
-        *_trunk(result),
-        ("momentum", training.momentum),
-        ("weight decay", training.weight_decay),
-        ("head start of a new class", training.head_start),
+        ("strategy", bundle.strategy),
+        ("moments below the replay layer", "adapt" if bundle.adapt_moments else "frozen"),
+        *((name.replace("_", " "), value) for name, value in result.training.items()),
     )
     stream = [(name.replace("_", " "), value) for name, value in result.stream.items()]
     yield (
@@ -173,17 +170,6 @@ def _options(result: Simulation) -> Iterable[Facts]:
         ("policy", result.policy),
         ("threads", result.threads),
     )
-
-
-def _trunk(result: Simulation) -> Iterable[tuple[str, object]]:
-    """What a frozen network under the last layer has not."""
-    bundle, training = result.bundle, result.training
-    if bundle.trains_trunk:
-        yield "learning rate of the trunk", training.trunk_lr
-        yield "rate of its moments", training.moment_rate
-    if bundle.trains_trunk or bundle.adapt_moments:
-        below = training.adapt_rate if bundle.adapt_moments else "frozen"
-        yield "rate of the moments below the replay layer", below
 
 
 def _machine(result: Simulation) -> Iterable[Facts]:

@@ -15,6 +15,7 @@ from lrtflite.data.choice import ClassChoice
 from lrtflite.data.source import FrameSource, OnFile, SourceRequest
 from lrtflite.data.spec import split_spec
 from lrtflite.errors import DataError, InputError
+from lrtflite.table import Table
 
 Opener = Callable[[SourceRequest], FrameSource]
 
@@ -33,28 +34,31 @@ class SourceEntry:
     summary: str
 
 
-SOURCES: dict[str, SourceEntry] = {
-    "synthetic": SourceEntry(
-        "lrtflite.data.synthetic.source:open_synthetic",
-        takes="",
-        summary="drawn videos of 50 objects",
-    ),
-    "synthetic-backbone": SourceEntry(
-        "lrtflite.data.synthetic.source:open_synthetic",
-        takes="",
-        summary="drawn pictures to train a backbone",
-    ),
-    "folder": SourceEntry(
-        "lrtflite.data.folder:open_folder",
-        takes="PATH",
-        summary="your pictures and videos, one folder per class",
-    ),
-    "core50": SourceEntry(
-        "lrtflite.data.core50.opener:open_core50",
-        takes="PATH",
-        summary="the CORe50 benchmark",
-    ),
-}
+SOURCES: Table[SourceEntry] = Table(
+    "data set",
+    {
+        "synthetic": SourceEntry(
+            "lrtflite.data.synthetic.source:open_synthetic",
+            takes="",
+            summary="drawn videos of 50 objects",
+        ),
+        "synthetic-backbone": SourceEntry(
+            "lrtflite.data.synthetic.source:open_synthetic",
+            takes="",
+            summary="drawn pictures to train a backbone",
+        ),
+        "folder": SourceEntry(
+            "lrtflite.data.folder:open_folder",
+            takes="PATH",
+            summary="your pictures and videos, one folder per class",
+        ),
+        "core50": SourceEntry(
+            "lrtflite.data.core50.opener:open_core50",
+            takes="PATH",
+            summary="the CORe50 benchmark",
+        ),
+    },
+)
 
 
 def usage(name: str) -> str:

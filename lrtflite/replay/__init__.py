@@ -1,1 +1,1 @@
-"""The replay memory: which latents are kept (policies), in which form (codecs) and where (stores)."""
+"""The replay memory: which latents it keeps (policies), in which form (codecs), where (store)."""

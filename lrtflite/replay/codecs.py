@@ -1,8 +1,8 @@
 """Codecs: the form in which the replay memory holds latents, in RAM and in the state on disk.
 
-Four things have a shape and a dtype of their own: the latents that `extract` gives, the latents that
-`train` takes, and the code that the codec makes of the one and turns into the other. To add a codec,
-write a class with the methods of `Codec` and register it in `CODECS`.
+Three things have a dtype of their own: the latents that `extract` gives, the latents that `train`
+takes, and the code that the codec makes of the one and turns into the other. RAM and disk hold
+codes. To add a codec, write a class with the methods of `Codec` and register it in `CODECS`.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ class Stored:
     """The memory as a policy sees it.
 
     `slots` (n,) int32 has the class slot of each row. `latents(rows)` decodes rows, (k, ...): a
-    policy that needs no latents costs no decoding. `counter` is a whole number that the policy keeps
-    from session to session, 0 in a new memory.
+    policy that needs no latents costs no decoding. `counter` is a whole number that the policy
+    keeps from session to session, 0 in a new memory.
     """
 
     slots: SlotArray

@@ -1,8 +1,8 @@
 """The seam of everything that trains: a block, what its forward pass leaves, and chains of blocks.
 
-Training takes a mini-batch in parts, which keeps intermediate arrays small, and of each unit it keeps
-one array only: the output of its convolution. The backward pass computes the rest again. For the
-units above conv5_4/dw and 128 patterns that is 80 MB kept, instead of 500 MB.
+Training takes a mini-batch in parts, which keeps intermediate arrays small, and of each unit it
+keeps one array only: the output of its convolution. The backward pass computes the rest again. For
+the units above conv5_4/dw and 128 patterns that is 80 MB kept, instead of 500 MB.
 
 Gradients that pass from block to block are those before the activation of the block below: whoever
 computes a block's output again, to go backward through the block above it, has at hand what the
@@ -60,7 +60,7 @@ class Source(Protocol):
 
 
 class Trace(ABC):
-    """What the forward pass of a block leaves for the backward pass; a source for the next block."""
+    """The arrays that a forward pass leaves for the backward pass; a source for the next block."""
 
     takes_gradient = True
     outputs: Sequence[Tensor]  # one for each part

@@ -67,7 +67,7 @@ class Residual(Block):
 
 @dataclass(frozen=True)
 class Branch:
-    """The source of the inner chain: its gradient is joined with the other path's before the gate."""
+    """The source of the inner chain, whose gradient joins the other path's before the gate."""
 
     source: Source
 

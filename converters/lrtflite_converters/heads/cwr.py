@@ -47,7 +47,7 @@ class CwrHead(Head):
         self.last = Parameter("tw", self.tw, decays=True)
         self.unguarded = Regulariser()
         # 1 while a session trains the trunk, 0 while only the last layer learns.
-        self.share = tf.Variable(0.0, name="share")
+        self.share = tf.Variable([0.0], name="share")
 
     def start_from(self, weights: NDArray[np.float32], counts: NDArray[np.float32]) -> None:
         # The host's training was the first session: it is consolidated like any other.
@@ -83,14 +83,14 @@ class CwrHead(Head):
         zero = tf.minimum(tf.reduce_min(counts), 0.0)
         self.last.begin(zero)
         self.trunk.begin(zero)
-        self.share.assign(self.more_trains(counts))
+        self.share.assign(tf.reshape(self.more_trains(counts), [1]))
 
     def train(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
         """Take one SGD step on the cross entropy with soft targets, over all C slots."""
         passed = self.trunk.train(latents, rates)
         error, weights, outputs = self._step_last(passed.features, targets, rates)
         if self.trunk.trains:
-            share = tf.convert_to_tensor(self.share)
+            share = tf.reshape(tf.convert_to_tensor(self.share), [])
             passed.step(matmul(error, weights), _sgd(rates), rates, share=share)
         return outputs
 
@@ -116,7 +116,7 @@ class CwrHead(Head):
     def _step_last(
         self, features: Tensor, targets: Tensor, rates: Rates
     ) -> tuple[Tensor, Tensor, Outputs]:
-        """Move the working weights; return the error of each score, their old value, and outputs."""
+        """Move the working weights; return the scores' errors, the old weights, and outputs."""
         weights = tf.convert_to_tensor(self.tw)
         scores = matmul(features, weights, transpose_b=True)
         loss, pull = softmax_cross_entropy(scores, targets)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from lrtflite.contract import HEAD, Sizes, signatures_of
+from lrtflite.errors import ConversionError
 from lrtflite_converters.signature import Outputs, SignedModule, saved
 from lrtflite_converters.trunk import Trunk
 from lrtflite_converters.window import Tensor
@@ -47,6 +48,7 @@ class Head(SignedModule):
         # More than the last layer may learn: weights of a trunk, or moments below it.
         self.has_more = plan.trunk.trains or plan.moments_adapt
         self.build()
+        self._check_variables()
         self._declare(plan)
 
     @abstractmethod
@@ -117,7 +119,7 @@ class Head(SignedModule):
             group=0,
             trained=dtype,
         )
-        functions = {
+        functions: dict[str, Callable[..., Outputs]] = {
             "infer": self.infer,
             "begin": self._begin,
             "train": self.train,
@@ -134,6 +136,19 @@ class Head(SignedModule):
             tensors = self.state if spec.tensors == "inputs" else None
             rates = tuple(self.scalars.get(name, ()))
             self.declare(spec, sizes, functions[name], rates=rates, tensors=tensors)
+
+    def _check_variables(self) -> None:
+        """Raise ConversionError for a variable of shape [].
+
+        A runtime takes it for one of unknown shape, and then moves the arrays of a signature while
+        it runs, also the one that a client fills.
+        """
+        for variable in self.variables:
+            if variable.shape.rank == 0:
+                raise ConversionError(
+                    f"Expected variables of at least one axis, got {variable.name} of shape []; "
+                    "give it the shape [1]"
+                )
 
     def _overrides(self, name: str) -> bool:
         return getattr(type(self), name) is not getattr(Head, name)

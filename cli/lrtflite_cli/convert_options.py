@@ -1,0 +1,145 @@
+"""The options of `lrtflite convert`; the defaults in its help come from the converter's tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Callable
+
+import click
+
+from lrtflite.networks import NETWORKS
+from lrtflite.replay.codecs import CODECS
+from lrtflite.table import first_sentence
+from lrtflite_cli.learner_options import all_of, memory_options
+from lrtflite_cli.training_options import training_options
+
+POSITIVE = click.IntRange(min=1)
+
+
+def convert_options() -> Callable[[Any], Any]:
+    """Add all options of the command."""
+    return all_of(*_network(), *_slots(), *_learning(), *_output())
+
+
+def _network() -> tuple[Callable[[Any], Any], ...]:
+    pooled = "; ".join(f"{entry.pooled} of {name}" for name, entry in NETWORKS.items())
+    weights = ", ".join(
+        dict.fromkeys(w for entry in NETWORKS.values() for w in entry.named_weights)
+    )
+    return (
+        click.option(
+            "--replay-layer",
+            help="Where latents are taken: what this layer gives for a frame is stored and "
+            "replayed, and all above it trains on the device. `lrtflite layers` lists them.",
+            show_default=pooled,
+        ),
+        click.option(
+            "--network",
+            type=click.Choice(list(NETWORKS)),
+            default=next(iter(NETWORKS)),
+            show_default=True,
+        ),
+        click.option("--model", type=click.Path(), help="A network that `lrtflite train` saved."),
+        click.option(
+            "--weights",
+            help=f"Instead of --model: {weights}, or a .npz, .h5 or .keras file.",
+            show_default="the first",
+        ),
+        click.option(
+            "--alpha", type=float, help="Width of the network.", show_default="that of the weights"
+        ),
+        click.option(
+            "--input-size", type=int, default=128, show_default=True, help="Side of a frame."
+        ),
+    )
+
+
+def _slots() -> tuple[Callable[[Any], Any], ...]:
+    return (
+        click.option(
+            "--classes",
+            type=POSITIVE,
+            help="Class slots, labelled and free.",
+            show_default="labels + 5, else 50",
+        ),
+        click.option("--labels", help="Names of the first slots: a,b,c or a file with one a line."),
+    )
+
+
+def _learning() -> tuple[Callable[[Any], Any], ...]:
+    from lrtflite_converters import defaults
+    from lrtflite_converters.defaults import Place, sgd_feeding, sgd_rates
+    from lrtflite_converters.strategies import STRATEGIES, default_strategy
+
+    network = next(iter(NETWORKS.values()))
+    pooled, below = Place(network, network.pooled), Place(network, network.lowest_quick)
+    fed, fed_below = sgd_feeding(pooled), sgd_feeding(below)
+    strategies = "; ".join(f"{name}: {entry.summary}" for name, entry in STRATEGIES.items())
+    codecs = " ".join(f"{name}: {first_sentence(codec)}" for name, codec in CODECS.items())
+    return (
+        click.option(
+            "--strategy",
+            type=click.Choice(list(STRATEGIES)),
+            help=f"How it learns. {strategies}.",
+            show_default=f"{default_strategy(pooled)} at {pooled.replay_layer}, "
+            f"{default_strategy(below)} where more than the last layer trains",
+        ),
+        click.option(
+            "--batch-size",
+            type=POSITIVE,
+            help="Patterns in a mini-batch.",
+            show_default=f"{fed.batch_size} at {network.pooled}, {fed_below.batch_size} below it",
+        ),
+        click.option(
+            "--new-per-batch",
+            type=POSITIVE,
+            help="New patterns in it, at most.",
+            show_default=f"{fed.new_per_batch} at {network.pooled}, "
+            f"{fed_below.new_per_batch} below it",
+        ),
+        memory_options(replay_size=str(defaults.REPLAY_SIZE), policy=defaults.POLICY),
+        click.option(
+            "--codec",
+            type=click.Choice(list(CODECS)),
+            help=f"The form in which latents are stored. {codecs}",
+            show_default=defaults.CODEC,
+        ),
+        training_options(
+            epochs=f"{fed.epochs}; {fed_below.epochs} below {network.resting_layers[0]}",
+            lr=f"{sgd_rates(pooled)['lr'].value:g} x {defaults.MEASURED_FEATURES} / features",
+        ),
+        click.option(
+            "--train-depthwise/--freeze-depthwise",
+            default=True,
+            show_default=True,
+            help="Whether the depthwise convolutions above the replay layer train too.",
+        ),
+        click.option(
+            "--adapt-moments",
+            is_flag=True,
+            help="Let the Batch Renorm moments (running means and variances) below the replay "
+            "layer follow the frames that the device sees.",
+        ),
+    )
+
+
+def _output() -> tuple[Callable[[Any], Any], ...]:
+    from lrtflite_converters.options import SEED_MEMORY
+
+    return (
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            default=Path("bundle"),
+            show_default=True,
+            help="The folder to write.",
+        ),
+        click.option(
+            "--seed-memory",
+            type=click.IntRange(min=0),
+            default=SEED_MEMORY,
+            show_default=True,
+            help="With --model: latents of its first batch that ship in the replay memory.",
+        ),
+        click.option("--replace", is_flag=True, help="Replace the bundle that --out holds."),
+    )
