@@ -30,9 +30,9 @@ class Feeding:
     A mini-batch has `batch_size` places, at most `new_per_batch` of them for new patterns while
     anything is replayed. `train` runs for `epochs` passes over the session, and for at least
     `least_steps` mini-batches: a few pictures are few steps an epoch. With `replays`, stored
-    patterns share the mini-batches. With `repeats`, a mini-batch is always full and patterns come again to
-    fill it; without, each comes once an epoch, and a row of zeros in the targets is an empty place.
-    `gathers` is one of GATHERED.
+    patterns share the mini-batches. With `repeats`, a mini-batch is always full and patterns come
+    again to fill it; without, each comes once an epoch, and a row of zeros in the targets is an
+    empty place. `gathers` is one of GATHERED.
     """
 
     batch_size: int

@@ -43,6 +43,14 @@ class Training:
     rates: Mapping[str, Rate] = field(default_factory=dict)
 
     @property
+    def epochs(self) -> int:
+        return self.feeding.epochs
+
+    @property
+    def least_steps(self) -> int:
+        return self.feeding.least_steps
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Everything that `with_options` takes."""
         return (*COUNTS, *self.rates)

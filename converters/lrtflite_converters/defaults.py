@@ -20,9 +20,9 @@ LEAST_STEPS = 24
 EPOCHS, TRUNK_EPOCHS = 4, 2
 # Learning rate of a trunk, and the share of a mini-batch in its moving moments.
 QUICK = {"trunk_lr": 0.015, "moment_rate": 0.03}
-# The same below an architecture's `lowest_quick` layer: the paper's rates of native rehearsal. Units
-# near the camera, their moments more than their weights, follow the light of the last sessions
-# (docs/replay-layers.md).
+# The same below an architecture's `lowest_quick` layer: the paper's rates of native rehearsal.
+# Units near the camera, their moments more than their weights, follow the light of the last
+# sessions (docs/replay-layers.md).
 NATIVE = {"trunk_lr": 0.0003, "moment_rate": 0.0001}
 # Limits of r and d, those that the authors' code ends its first batch with. The paper's 1.25 and
 # 0.5 are for later, for a network whose moments know the data already: with a backbone from
