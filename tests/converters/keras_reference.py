@@ -14,10 +14,12 @@ from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite.layer_names import REPLAY_LAYERS
 
 
-def small_network(*, seed: int, input_size: int, activation: str = "relu6") -> keras.Model:
+def small_network(
+    *, seed: int, input_size: int, activation: str = "relu6", alpha: float = 0.125
+) -> keras.Model:
     """Random weights, and moments, gamma and beta as a training would leave them."""
     keras.utils.set_random_seed(seed)
-    model = mobilenet_v1(alpha=0.125, input_size=input_size, classes=0, activation=activation)
+    model = mobilenet_v1(alpha=alpha, input_size=input_size, classes=0, activation=activation)
     rng = np.random.default_rng(seed)
     images = rng.uniform(-1, 1, (64, input_size, input_size, 3)).astype("f")
     set_limits(model, RenormLimits(r_max=1.0, d_max=0.0, momentum=0.0))
