@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 def command(bundle: str, as_json: bool) -> None:
     """Say what is inside BUNDLE; its files are checked against their hashes on the way."""
     from lrtflite.bundle import Bundle
+    from lrtflite.contract import FEATURES, HEAD
+    from lrtflite.flatbuffer_signatures import describe_signatures
 
     opened = Bundle.open(bundle)
     manifest = opened.manifest
@@ -45,6 +47,10 @@ def command(bundle: str, as_json: bool) -> None:
         *(
             (f"rate {name}", f"{rate.value:g}" + (f" ({rate.meaning})" if rate.meaning else ""))
             for name, rate in manifest.rates.items()
+        ),
+        *(
+            (f"signatures of {path.name}", describe_signatures(name, path))
+            for name, path in ((FEATURES, opened.features), (HEAD, opened.head))
         ),
         ("slots", f"{manifest.slots}: {len(named)} labelled, {manifest.slots - len(named)} free"),
         ("labels", ", ".join(named) or "none yet"),
