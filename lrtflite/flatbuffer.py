@@ -12,7 +12,7 @@ Found = TypeVar("Found")
 
 
 def read_model(path: Path, read: Callable[[FlatTable], Found]) -> Found:
-    """Return what `read` finds from a `.tflite` file's root; raise BundleError for a damaged one."""
+    """Apply `read` to a `.tflite` file's root table; raise BundleError for a damaged file."""
     data = path.read_bytes()
     if data[4:8] != b"TFL3":
         raise BundleError(
