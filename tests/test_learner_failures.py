@@ -186,20 +186,20 @@ def test_a_learner_that_closes_as_a_change_begins_deletes_nothing(
 ) -> None:
     learner = open_learner(tmp_path)
     learner.learn_latents(latents_of(0), "kept", training=TRAINING)
-    real = learner._known._guard
+    real = learner.committed._guard
 
     class Guard:
         """Lets another thread close the learner just before the guard is taken."""
 
         def __enter__(self) -> None:
-            monkeypatch.setattr(learner._known, "_guard", real)
+            monkeypatch.setattr(learner.committed, "_guard", real)
             learner.close()
             real.acquire()
 
         def __exit__(self, *_: object) -> None:
             real.release()
 
-    monkeypatch.setattr(learner._known, "_guard", Guard())
+    monkeypatch.setattr(learner.committed, "_guard", Guard())
     with pytest.raises(StateError, match="closed"):
         learner.undo()
     assert newest_state(tmp_path).meta["labels"][0] == "kept"
@@ -251,7 +251,7 @@ def test_a_memory_update_that_is_not_committed_is_taken_back(
     learner = open_learner(replay_size=30)
     learner.learn_latents(latents_of(0), "a", training=TRAINING)
     before = fingerprint(learner)
-    monkeypatch.setattr(learner._known, "commit", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(learner.committed, "commit", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         learner.learn_latents(latents_of(1), "b", training=TRAINING)
     assert fingerprint(learner) == before

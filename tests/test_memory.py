@@ -32,7 +32,7 @@ def test_algorithm1_keeps_size_and_contribution(
         mine = memory.latents[:, 0] == i
         assert mine.sum() == min(n, max(capacity // i, room))
         # Labels travel with their latents, and no pattern is in it twice.
-        np.testing.assert_array_equal(memory.latents[:, 0], memory.labels)
+        np.testing.assert_array_equal(memory.latents[:, 0], memory.slots)
         assert len(np.unique(memory.latents, axis=0)) == len(memory)
 
 
@@ -57,10 +57,10 @@ def test_balanced_gives_every_class_its_quota(
 ) -> None:
     memory, rng = ReplayMemory(capacity, (2,), policy="balanced"), np.random.default_rng(seed)
     for i, (label, n) in enumerate(batches, start=1):
-        available = np.bincount(memory.labels, minlength=5)
+        available = np.bincount(memory.slots, minlength=5)
         available[label] += n
         memory.update(patterns(i, n), np.full(n, label, np.int32), session=i, rng=rng)
-        held = np.bincount(memory.labels, minlength=5)
+        held = np.bincount(memory.slots, minlength=5)
         quota = capacity // (available > 0).sum()
         assert len(memory) == min(capacity, available.sum())
         assert (held >= np.minimum(available, quota)).all()
@@ -88,8 +88,8 @@ def test_forget_drops_one_class_and_keeps_the_rest_aligned() -> None:
     latents = np.stack([labels, np.arange(4)], axis=1).astype(np.float32)
     memory.update(latents, labels, session=1, rng=rng)
     memory.forget(1)
-    assert sorted(memory.labels.tolist()) == [2, 3]
-    np.testing.assert_array_equal(memory.latents[:, 0], memory.labels)
+    assert sorted(memory.slots.tolist()) == [2, 3]
+    np.testing.assert_array_equal(memory.latents[:, 0], memory.slots)
 
 
 @pytest.mark.parametrize("change", ["update", "forget"])
@@ -99,16 +99,16 @@ def test_a_change_that_is_not_settled_can_be_taken_back(change: str) -> None:
     latents = np.stack([labels, np.arange(6)], axis=1).astype(np.float32)
     memory.update(latents, labels, session=1, rng=rng)
     memory.settle()
-    before = memory.latents.copy(), memory.labels.copy()
+    before = memory.latents.copy(), memory.slots.copy()
     if change == "update":
         memory.update(patterns(9, 8), np.full(8, 9, np.int32), session=2, rng=rng)
-        assert 9 in memory.labels
+        assert 9 in memory.slots
     else:
         memory.forget(1)
-        assert sorted(memory.labels.tolist()) == [2, 3]
+        assert sorted(memory.slots.tolist()) == [2, 3]
     memory.revert()
     np.testing.assert_array_equal(memory.latents, before[0])
-    np.testing.assert_array_equal(memory.labels, before[1])
+    np.testing.assert_array_equal(memory.slots, before[1])
     memory.forget(1)
     memory.settle()
     memory.revert()
