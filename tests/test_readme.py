@@ -193,7 +193,7 @@ def test_the_documented_format_is_the_real_one(demo: Path) -> None:
         assert sorted(re.findall(r"`([\w/]+)`", cells)) == sorted(golden.files)
 
     sizes = {
-        "B": bundle.manifest.batch_size,
+        "B": bundle.manifest.feeding.batch_size,
         "C": bundle.manifest.slots,
         "F": bundle.manifest.latent_shape[0],
         "H": bundle.manifest.input_size,
