@@ -194,7 +194,9 @@ class FakeModel:
                 continue
             inputs = {key: sizes.tensor(each) for key, each in spec.inputs.items()}
             outputs = {key: sizes.tensor(each) for key, each in spec.outputs.items()}
-            inputs.update({rate: Tensor((1,), np.dtype(np.float32)) for rate in RATES.get(name, ())})
+            inputs.update(
+                {rate: Tensor((1,), np.dtype(np.float32)) for rate in RATES.get(name, ())}
+            )
             {"inputs": inputs, "outputs": outputs, "": {}}[spec.tensors].update(own)
             found[name] = Signature(inputs, outputs)
         return found

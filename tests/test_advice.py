@@ -37,4 +37,6 @@ def test_a_learner_says_so_once(
     with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
         for value in (10, 20, 30):
             learner.learn(np.full(SHAPE, value, np.uint8), f"{value}")
-    assert [record.message.count("convert with the default replay layer") for record in caplog.records] == [1]
+    assert [
+        record.message.count("convert with the default replay layer") for record in caplog.records
+    ] == [1]

@@ -62,7 +62,8 @@ def test_a_cancelled_session_leaves_trunk_and_moments(
     assert fingerprint(learner) == before
     assert mean_of(learner.committed.adapting) == mean_of(learner.committed.features) == mean
     assert (
-        learner.committed.working.run("save", zero=ZERO)["scale"] == learner.committed.serving.run("save", zero=ZERO)["scale"]
+        learner.committed.working.run("save", zero=ZERO)["scale"]
+        == learner.committed.serving.run("save", zero=ZERO)["scale"]
     )
 
 

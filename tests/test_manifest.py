@@ -49,7 +49,9 @@ def test_the_training_is_made_of_feeding_and_rates(fields: dict[str, Any]) -> No
 
 
 def test_format_5_is_refused_by_its_number(fields: dict[str, Any]) -> None:
-    with pytest.raises(BundleError, match="^Expected a bundle of format 6, got format 5 in here; "):
+    with pytest.raises(
+        BundleError, match=r"^Expected a bundle of format 6, got format 5 in here; "
+    ):
         read(fields, format=5)
 
 

@@ -77,9 +77,7 @@ def test_without_repeats_a_pattern_comes_once_an_epoch(n: int, size: int, epochs
     assert steps == epochs * per_epoch
     rng, seen = np.random.default_rng(0), list[int]()
     for step, (batch, targets) in enumerate(
-        minibatches(
-            patterns(n, 5), feeding, steps=steps, classes=CLASSES, rng=rng, out=room(size)
-        ),
+        minibatches(patterns(n, 5), feeding, steps=steps, classes=CLASSES, rng=rng, out=room(size)),
         start=1,
     ):
         filled = size if step % per_epoch else n - (per_epoch - 1) * size
@@ -129,9 +127,7 @@ def test_without_replays_nothing_is_drawn() -> None:
     size=st.integers(1, 12),
     both=st.booleans(),
 )
-def test_gather_sees_each_pattern_exactly_once(
-    n: int, stored: int, size: int, both: bool
-) -> None:
+def test_gather_sees_each_pattern_exactly_once(n: int, stored: int, size: int, both: bool) -> None:
     gathers = SESSION_AND_MEMORY if both else SESSION
     feeding, given_ = Feeding(size, size, 1, 1, gathers=gathers), patterns(n, stored)
     seen: list[int] = []

@@ -133,5 +133,5 @@ def test_a_learner_keeps_codes_in_ram_and_on_disk(
 
 
 def test_an_unknown_codec() -> None:
-    with pytest.raises(InputError, match="^Expected a codec of raw, bytes, got 'byte'; did you"):
+    with pytest.raises(InputError, match=r"^Expected a codec of raw, bytes, got 'byte'; did you"):
         ReplayMemory(4, FIFTHS, codec="byte")

@@ -71,7 +71,10 @@ def test_a_change_that_is_not_settled_can_be_taken_back(change: str) -> None:
 
 
 def test_latents_of_any_shape_and_dtype() -> None:
-    memory, rng = ReplayMemory(5, LatentForm((4, 4, 3), BYTE, BYTE, (0.0, 255.0))), np.random.default_rng(0)
+    memory, rng = (
+        ReplayMemory(5, LatentForm((4, 4, 3), BYTE, BYTE, (0.0, 255.0))),
+        np.random.default_rng(0),
+    )
     frames = [np.full((4, 4, 3), value, np.uint8) for value in range(250, 255)]
     memory.update(frames, np.arange(5, dtype=np.int32), session=1, rng=rng)
     assert memory.nbytes == 5 * (48 + 4)
