@@ -80,6 +80,15 @@ def test_the_demo_bundle_keeps_it(demo: Path, runtime: str) -> None:
         assert breaches(manifest, part, model.signatures) == []
 
 
+def test_outputs_of_the_demo_bundle_have_the_contracts_shapes(demo: Path) -> None:
+    sizes = Sizes.of(Bundle.open(demo).manifest)
+    for part in (FEATURES, HEAD):
+        found = Model(demo / f"{part}.tflite").signatures
+        for name, signature in found.items():
+            for output, spec in signatures_of(part)[name].outputs.items():
+                assert signature.outputs[output] == sizes.tensor(spec), f"{name}.{output}"
+
+
 @pytest.fixture
 def head(demo: Path) -> dict[str, Signature]:
     return dict(Model(demo / "head.tflite").signatures)
