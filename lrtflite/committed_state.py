@@ -25,7 +25,7 @@ from lrtflite.shipping import fit_memory, learned_labels, read_initial
 from lrtflite.slots import Slots
 
 # Attempts to read a state whose learner commits meanwhile, and so removes older generations.
-READS = 5
+READS = 50
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class CommittedState:
         assert options.policy is not None
         assert options.threads is not None
         manifest = bundle.manifest
-        self.bundle = bundle
+        self.bundle, self.options = bundle, options
         self.memory = ReplayMemory(
             options.replay_size, manifest.latent_form, policy=options.policy, codec=manifest.codec
         )
@@ -106,9 +106,17 @@ class CommittedState:
         """Open what the state folder `path` holds, or a new learner, committed there."""
         checkpoint = None if path is None else Checkpoint(path, read_only=options.read_only)
         try:
+            opened = None
             for attempt in range(1, READS + 1):
                 try:
-                    return cls._read(bundle, checkpoint, options)
+                    found = None if checkpoint is None else checkpoint.load(later=(MEMORY_CODES,))
+                    meta = None if found is None else found.meta
+                    settled = options.settled(bundle.manifest, meta)
+                    # Opening models takes longer than a writer's commit, so it is done once.
+                    if opened is None or settled != opened.options:
+                        opened = cls(bundle, checkpoint, settled)
+                    opened._begin(found)
+                    return opened
                 except StateError as error:
                     gone = isinstance(error.__cause__, FileNotFoundError)
                     if not (options.read_only and gone and attempt < READS):
@@ -118,19 +126,6 @@ class CommittedState:
             if checkpoint is not None:
                 checkpoint.close()
             raise
-
-    @classmethod
-    def _read(
-        cls, bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions
-    ) -> CommittedState:
-        found = None if checkpoint is None else checkpoint.load(later=(MEMORY_CODES,))
-        settled = options.settled(bundle.manifest, None if found is None else found.meta)
-        opened = cls(bundle, checkpoint, settled)
-        if found is None:
-            opened._start()
-        else:
-            opened._restore(found)
-        return opened
 
     @property
     def learned_labels(self) -> tuple[str, ...]:
@@ -231,8 +226,11 @@ class CommittedState:
             },
         )
 
-    def _start(self) -> None:
-        """Begin a new state, from what the bundle was taught before it shipped."""
+    def _begin(self, found: State | None) -> None:
+        """Begin with a state, or else with what the bundle was taught before it shipped."""
+        if found is not None:
+            self._restore(found)
+            return
         initial = read_initial(self.bundle, later=(MEMORY_CODES,))
         if initial is not None:
             seeded = self.rng.bit_generator.state

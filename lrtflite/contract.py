@@ -214,7 +214,9 @@ def breaches(manifest: Manifest, model: str, found: Mapping[str, Signature]) -> 
             problems += _odd(known[name], signature, sizes)
             if known[name].takes_rates:
                 problems += _odd_rates(known[name], signature, manifest)
-    if not problems and "save" in found and found["save"].outputs != found["restore"].inputs:
+    saved = found["save"].outputs if "save" in found else {}
+    restored = found["restore"].inputs if "restore" in found else {}
+    if not problems and saved != restored:
         problems.append("restore does not take what save gives")
     return problems
 

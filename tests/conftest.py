@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
+from fake_bundle import FakeModel, make_bundle
 from lrtflite import Learner
 from lrtflite.runtime import installed_runtimes
 
@@ -46,6 +47,26 @@ def open_learner(demo: Path) -> Iterator[Callable[..., Learner]]:
 
     def make(state: Path | None = None, **options: Any) -> Learner:
         opened.append(Learner.open(demo, state, **{"replay_size": 200, **options}))
+        return opened[-1]
+
+    yield make
+    for learner in opened:
+        learner.close()
+
+
+@pytest.fixture
+def open_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Learner]]:
+    """`open_deep(state, layer, **changes of the manifest)`, with models of `fake_bundle`."""
+    monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
+    opened = []
+
+    def make(
+        state: Path | None = None, layer: str = "conv5_4/dw", /, seed: int = 0, **changes: Any
+    ) -> Learner:
+        folder = tmp_path / layer.replace("/", "-")
+        if not folder.exists():
+            make_bundle(folder, replay_layer=layer, **changes)
+        opened.append(Learner.open(folder, state, seed=seed))
         return opened[-1]
 
     yield make

@@ -5,18 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from lrtflite import Learner, Training
+from lrtflite.feeding import Feeding
+from lrtflite.training import Rate
 
-# The rates of a bundle at pool6, alpha 1.0.
+# The mini-batches of a bundle at pool6, and every rate that a bundle of CWR* may have.
 DEFAULTS = Training(
-    lr=0.003,
-    momentum=0.9,
-    weight_decay=5e-4,
-    epochs=4,
-    trunk_lr=0.015,
-    moment_rate=0.03,
-    adapt_rate=5e-5,
-    least_steps=24,
-    head_start=1.0,
+    Feeding(batch_size=120, new_per_batch=20, epochs=4, least_steps=24),
+    {
+        "lr": Rate(0.003),
+        "momentum": Rate(0.9, most=1.0),
+        "weight_decay": Rate(5e-4, most=1.0),
+        "head_start": Rate(1.0, most=1.0),
+        "trunk_lr": Rate(0.015),
+        "moment_rate": Rate(0.03, most=1.0),
+        "adapt_rate": Rate(5e-5, most=1.0),
+    },
 )
 TRAINING = DEFAULTS.with_options(lr=0.02, epochs=2, least_steps=1)
 
@@ -46,5 +49,5 @@ def frames_of(kind: int, count: int = 12) -> np.ndarray:
 
 def fingerprint(learner: Learner) -> list[bytes]:
     """Everything that a learner is, to the last bit."""
-    state = learner._known.state()
+    state = learner.committed.state()
     return [*(values.tobytes() for values in state.arrays.values()), repr(state.meta).encode()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import lrtflite.knowledge as knowledge_module
 import numpy as np
 import pytest
 
@@ -17,11 +16,11 @@ from lrtflite.bundle import Bundle
 
 def test_a_trunk_wants_several_classes_first(demo: Path) -> None:
     last = Bundle.open(demo).manifest
-    deep = replace(last, replay_layer="conv5_4/dw")
+    deep = replace(last, replay_layer="conv5_4/dw", trains_trunk=True)
     advice = few_classes(deep, known=0, coming=1)
     assert advice is not None
     assert "first session has 1 class:" in advice
-    assert "convert at pool6" in advice
+    assert "convert with the default replay layer" in advice
     assert few_classes(deep, known=0, coming=10) is None
     assert few_classes(deep, known=3, coming=1) is None
     assert few_classes(last, known=0, coming=1) is None
@@ -32,10 +31,12 @@ def test_a_trunk_wants_several_classes_first(demo: Path) -> None:
 def test_a_learner_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(knowledge_module, "Model", FakeModel)
+    monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
     # Room for ten classes, of which the fake head of five needs only its own.
     monkeypatch.setattr("lrtflite.advice.ENOUGH", 4)
     with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
         for value in (10, 20, 30):
             learner.learn(np.full(SHAPE, value, np.uint8), f"{value}")
-    assert [record.message.count("convert at pool6") for record in caplog.records] == [1]
+    assert [
+        record.message.count("convert with the default replay layer") for record in caplog.records
+    ] == [1]

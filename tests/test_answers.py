@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import lrtflite.knowledge as knowledge_module
 import numpy as np
 import pytest
 
@@ -70,7 +69,7 @@ class Intruder:
 @pytest.fixture
 def open_adapting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Learner]:
     """A learner whose moments adapt and that knows two grey things."""
-    monkeypatch.setattr(knowledge_module, "Model", FakeModel)
+    monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
     with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
         for value, label in ((10, "dark"), (30, "grey")):
             learner.learn(frame(value), label)
@@ -85,7 +84,7 @@ def test_labels_and_weights_are_of_one_state(open_learner: Open) -> None:
     learner = open_learner()
     learner.learn_latents(latents_of(0), "old", training=TRAINING)
     intruder = Intruder(
-        learner._known.serving,
+        learner.committed.serving,
         "infer",
         lambda: learner.learn_latents(latents_of(1), "new", training=TRAINING),
     )
@@ -100,7 +99,7 @@ def test_moments_and_weights_are_of_one_state(open_adapting: Learner) -> None:
     learner = open_adapting
     before = learner.predict(frame(20))
     session = lambda: learner.learn([frame(v) for v in (200, 210, 220)], "white")  # noqa: E731
-    intruder = Intruder(learner._known.features, "extract", session, late=True)
+    intruder = Intruder(learner.committed.features, "extract", session, late=True)
     answer = learner.predict(frame(20))
     intruder.join()
     after = learner.predict(frame(20))
@@ -112,7 +111,7 @@ def test_latents_are_of_one_state(open_adapting: Learner) -> None:
     learner = open_adapting
     both = np.stack([frame(20), frame(20)])
     session = lambda: learner.learn([frame(v) for v in (200, 210, 220)], "white")  # noqa: E731
-    intruder = Intruder(learner._known.features, "extract", session).after(1)
+    intruder = Intruder(learner.committed.features, "extract", session).after(1)
     # The session extracts in a thread of its own, so it is the second frame that finds it done.
     first, second = learner.extract(both)
     intruder.join()
@@ -126,7 +125,7 @@ def test_many_latents_are_answered_by_one_state(
     learner.learn_latents(latents_of(0), "old", training=TRAINING)
     monkeypatch.setattr("lrtflite.learner.AT_ONCE_BYTES", 4 * 1024)  # four latents at a time
     intruder = Intruder(
-        learner._known.serving,
+        learner.committed.serving,
         "infer",
         lambda: learner.learn_latents(latents_of(1), "new", training=TRAINING),
     ).after(1)
@@ -167,25 +166,25 @@ def test_what_is_learned_is_of_one_state(open_learner: Open) -> None:
         learner.forget("cup")
         learner.rename(new="never taught", slot=0)
 
-    Intruder(learner._known.serving, "save", give_the_name_away, late=True)
+    Intruder(learner.committed.serving, "save", give_the_name_away, late=True)
     assert learner.learned in (("cup",), ())
 
 
 def test_reading_what_is_learned_copies_no_head(open_learner: Open) -> None:
     learner = open_learner()
     learner.learn_latents(latents_of(0), "cup", training=TRAINING)
-    learner._known.serving.run = lambda *_, **__: pytest.fail("no model is asked")  # type: ignore[method-assign]
+    learner.committed.serving.run = lambda *_, **__: pytest.fail("no model is asked")  # type: ignore[method-assign]
     assert learner.learned == ("cup",)
 
 
 def test_a_session_saves_its_head_once(open_learner: Open, tmp_path: Path) -> None:
     learner = open_learner(tmp_path)
-    run, calls = learner._known.training.run, []
+    run, calls = learner.committed.working.run, []
 
     def record(signature: str, **inputs: Any) -> Any:
         calls.append(signature)
         return run(signature, **inputs)
 
-    learner._known.training.run = record  # type: ignore[method-assign]
+    learner.committed.working.run = record  # type: ignore[method-assign]
     learner.learn_latents(latents_of(0), "cup", training=TRAINING)
     assert calls.count("save") == 1

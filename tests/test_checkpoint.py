@@ -200,30 +200,30 @@ def test_an_array_can_be_read_later_into_its_place(
     checkpoint: Checkpoint, dtype: type[np.number]
 ) -> None:
     values = np.arange(5 * 4 * 3).reshape(5, 4, 3).astype(dtype)
-    checkpoint.commit(State({"memory/latents": values, "b": np.ones(2)}, {}))
-    found = checkpoint.load(later=("memory/latents",))
+    checkpoint.commit(State({"memory/codes": values, "b": np.ones(2)}, {}))
+    found = checkpoint.load(later=("memory/codes",))
     assert found is not None
     assert set(found.arrays) == {"b"}
     room = np.zeros((9, 4, 3), dtype)
-    found.read_into("memory/latents", room[:5])
+    found.read_into("memory/codes", room[:5])
     np.testing.assert_array_equal(room[:5], values)
     assert not room[5:].any()
     for other in (np.empty((4, 4, 3), dtype), np.empty((5, 4, 3), np.int16)):
         with pytest.raises(StateError, match="damaged"):
-            found.read_into("memory/latents", other)
+            found.read_into("memory/codes", other)
 
 
 def test_what_is_left_for_later_is_checked_at_once(checkpoint: Checkpoint, tmp_path: Path) -> None:
     for number in (1, 2):
-        checkpoint.commit(State({"memory/latents": np.full(1000, number, np.float32)}, {}))
+        checkpoint.commit(State({"memory/codes": np.full(1000, number, np.float32)}, {}))
     newest = tmp_path / "state-00000001.npz"
     content = bytearray(newest.read_bytes())
     content[content.index(np.float32(2).tobytes() * 9)] ^= 0xFF
     newest.write_bytes(content)
-    found = checkpoint.load(later=("memory/latents",))
+    found = checkpoint.load(later=("memory/codes",))
     assert found is not None
     out = np.empty(1000, np.float32)
-    found.read_into("memory/latents", out)
+    found.read_into("memory/codes", out)
     np.testing.assert_array_equal(out, 1)
 
 
@@ -232,10 +232,10 @@ def test_a_large_memory_is_never_in_ram_twice(checkpoint: Checkpoint) -> None:
     room = np.empty_like(values)
     tracemalloc.start()
     try:
-        checkpoint.commit(State({"memory/latents": values}, {}))
-        found = checkpoint.load(later=("memory/latents",))
+        checkpoint.commit(State({"memory/codes": values}, {}))
+        found = checkpoint.load(later=("memory/codes",))
         assert found is not None
-        found.read_into("memory/latents", room)
+        found.read_into("memory/codes", room)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -255,7 +255,7 @@ def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch)
 
 def test_any_flipped_bit_is_damage_and_nothing_else(tmp_path: Path) -> None:
     """Headers too: zipfile has several words for bytes that it does not understand."""
-    state = State({"head/past": np.arange(3.0), "memory/labels": np.arange(4)}, {"labels": ["a"]})
+    state = State({"head/past": np.arange(3.0), "memory/slots": np.arange(4)}, {"labels": ["a"]})
     path = tmp_path / "state-00000000.npz"
     write_state(path, state)
     whole = path.read_bytes()

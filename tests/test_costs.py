@@ -12,7 +12,7 @@ from lrtflite import Learner
 from lrtflite.bundle import Bundle
 from lrtflite.costs import Costs
 from lrtflite.errors import InputError
-from lrtflite.manifest import Manifest
+from lrtflite.manifest_reading import read_manifest
 from lrtflite.measuring import measure_costs
 from lrtflite.session import Session
 
@@ -53,7 +53,7 @@ def test_a_session_pays_for_each_of_its_steps(demo: Path, monkeypatch: pytest.Mo
 
 def test_the_manifest_keeps_it(demo: Path) -> None:
     manifest = replace(Bundle.open(demo).manifest, measured=COSTS)
-    assert Manifest.from_json(manifest.to_json(), where="here").measured == COSTS
+    assert read_manifest(manifest.to_json(), where="here").measured == COSTS
     assert json.loads(manifest.to_json())["measured"]["step_ms"] == 0.5
     assert str(COSTS) == (
         "4.0 ms a frame, 0.5 ms a training step, 0.25 s a session of 25 frames (52 steps), "

@@ -14,7 +14,7 @@ from lrtflite import Learner
 from lrtflite.bundle import INITIAL, MANIFEST, Bundle, digest
 from lrtflite.checkpoint import State, read_state, write_state
 from lrtflite.errors import BundleError, StateError
-from lrtflite.manifest import Manifest
+from lrtflite.manifest_reading import read_manifest
 from lrtflite.shipping import ship, shipped_labels
 from lrtflite.verify import verify_bundle
 
@@ -107,11 +107,11 @@ def test_a_smaller_memory_keeps_as_many_of_each_class(
     shipped: Bundle, replay_size: int, each: int
 ) -> None:
     with Learner.open(shipped, replay_size=replay_size) as device:
-        counts = np.bincount(device.memory.labels, minlength=KINDS)
+        counts = np.bincount(device.memory.slots, minlength=KINDS)
         assert counts.tolist() == [each] * KINDS
         # Labels stay beside their latents.
-        found = device.probabilities(device.memory.latents).argmax(axis=1) if each else []
-        np.testing.assert_array_equal(found, device.memory.labels)
+        found = device.probabilities(device.memory.codes).argmax(axis=1) if each else []
+        np.testing.assert_array_equal(found, device.memory.slots)
 
 
 def test_a_fleet_does_not_share_its_dice(shipped: Bundle) -> None:
@@ -165,7 +165,7 @@ def test_an_initial_state_of_another_bundle_fails_the_verification(
     if wrong == "head":
         arrays["head/cw"] = arrays["head/cw"][:, :-1]
     elif wrong == "memory":
-        arrays["memory/latents"] = arrays["memory/latents"][:-1]
+        arrays["memory/codes"] = arrays["memory/codes"][:-1]
     elif wrong == "labels":
         meta["labels"] = ["other", *meta["labels"][1:]]
     else:
@@ -230,6 +230,6 @@ def test_labels_of_the_manifest_are_those_of_the_state(shipped: Bundle) -> None:
 
 def _rehash(bundle: Path) -> None:
     path = bundle / MANIFEST
-    manifest = Manifest.from_json(path.read_text(), where="here")
+    manifest = read_manifest(path.read_text(), where="here")
     manifest.files[INITIAL] = digest(bundle / INITIAL)
     path.write_text(manifest.to_json())

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrtflite.verify import compare, same_changes, sample
+from lrtflite.golden import sample
+from lrtflite.verify import compare, same_changes
 
-BEFORE = {"a": np.ones(3, np.float32), "b": np.ones(3, np.float32)}
 GOLDEN = {"change/a": np.full(3, 0.5, np.float32), "change/b": np.full(3, -0.5, np.float32)}
+TENSORS = list(GOLDEN)
 
 
-def after(**off: float) -> dict[str, np.ndarray]:
-    """What the golden change leaves, off by a share of it."""
+def changes(**off: float) -> dict[str, np.ndarray]:
+    """The golden changes, each off by a share of it."""
     return {
-        name: BEFORE[name] + GOLDEN[f"change/{name}"] * np.float32(1 + off.get(name, 0.0))
-        for name in BEFORE
+        name: values * np.float32(1 + off.get(name[len("change/") :], 0.0))
+        for name, values in GOLDEN.items()
     }
 
 
@@ -35,16 +36,17 @@ def after(**off: float) -> dict[str, np.ndarray]:
 def test_each_tensor_must_change_as_the_golden_one(
     off: dict[str, float], passed: bool, seen: str
 ) -> None:
-    check = same_changes("state", GOLDEN, "change", BEFORE, after(**off))
+    check = same_changes("state", "change/", TENSORS, changes(**off), GOLDEN)
     assert check.passed is passed
     assert seen in check.seen
 
 
 def test_a_tensor_that_must_stay_may_not_move() -> None:
     golden = {**GOLDEN, "change/a": np.zeros(3, np.float32)}
-    moved = {**after(), "a": BEFORE["a"] + np.float32(1e-4)}
-    assert not same_changes("state", golden, "change", BEFORE, moved).passed
-    assert same_changes("state", golden, "change", BEFORE, {**moved, "a": BEFORE["a"]}).passed
+    moved = {**changes(), "change/a": np.full(3, 1e-4, np.float32)}
+    still = {**moved, "change/a": np.zeros(3, np.float32)}
+    assert not same_changes("state", "change/", TENSORS, moved, golden).passed
+    assert same_changes("state", "change/", TENSORS, still, golden).passed
 
 
 def test_a_difference_of_bytes_does_not_wrap_around() -> None:
