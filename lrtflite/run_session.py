@@ -41,6 +41,11 @@ def run_session(
     placed, slots = for_each(places[0], len(latents)), places[1]
     manifest = committed.bundle.manifest
     training = training or manifest.training
+    if not training.fits(manifest.training):
+        raise InputError(
+            "Expected a training of this bundle, got one of another; begin with "
+            "learner.training.with_options(...)"
+        )
     coming = len(np.unique(placed))
     if advice := few_classes(manifest, known=len(committed.learned_labels), coming=coming):
         _log.warning("%s", advice)

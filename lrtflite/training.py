@@ -76,6 +76,13 @@ class Training:
             {**self.rates, **changed},
         )
 
+    def fits(self, other: Training) -> bool:
+        """Return whether this has all rates of `other`, and feeds alike but for its counts."""
+        counts = {name: getattr(other.feeding, name) for name in COUNTS}
+        return set(self.rates) >= set(other.rates) and (
+            self.feeding.with_numbers(**counts) == other.feeding
+        )
+
     def scalars(self, inputs: Collection[str]) -> Scalars:
         """Return the inputs of a signature that are rates, each (1,) float32."""
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -96,3 +97,14 @@ def test_a_bad_label_is_refused_before_the_camera_records(
     for wrong in ("x" * 201, True, ["a", 1.5]):
         with pytest.raises(InputError, match="Expected a label of"):
             open_learner().learn(camera, wrong)  # type: ignore[arg-type]
+
+
+def test_a_training_of_another_bundle(open_learner: Callable[..., Learner]) -> None:
+    learner = open_learner()
+    own = learner.training
+    feeding = replace(own.feeding, batch_size=own.feeding.batch_size + 1)
+    fewer = {name: rate for name, rate in own.rates.items() if name != next(iter(own.rates))}
+    for other in (replace(own, feeding=feeding), replace(own, rates=fewer)):
+        with pytest.raises(InputError, match="a training of this bundle, got one of another"):
+            learner.learn_latents(latents_of(0), "cup", training=other)
+    learner.learn_latents(latents_of(0), "cup", training=own.with_options(epochs=1, lr=0.5))

@@ -174,11 +174,11 @@ def test_extras_are_the_projects() -> None:
 
 
 def table(page: str, title: str) -> list[list[str]]:
-    """The cells of the first table below a title."""
-    below = page.split(f"\n## {title}\n")[1]
-    found = re.search(r"^(\|.*\|\n)+", below, re.M)
-    assert found is not None
-    return [[cell.strip() for cell in row.split("|")[1:-1]] for row in found[0].splitlines()[2:]]
+    """The cells of all tables below a title."""
+    below = page.split(f"\n## {title}\n")[1].split("\n#")[0]
+    found = re.findall(r"^((?:\|.*\|\n)+)", below, re.M)
+    rows = [row for each in found for row in each.splitlines()[2:]]
+    return [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
 
 
 def test_the_documented_format_is_the_real_one(demo: Path) -> None:
