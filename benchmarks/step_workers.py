@@ -83,7 +83,7 @@ def main() -> None:
         manifest = bundle.manifest
         step = training_step(
             *contestant.split("-")[1:],
-            batch=manifest.batch_size,
+            batch=manifest.feeding.batch_size,
             classes=manifest.slots,
             training=manifest.training,
         )
@@ -105,8 +105,8 @@ def bundle_step(bundle: Bundle, runtime: str) -> Callable[[], Any]:
         rng.standard_normal(out=latents, dtype=np.float32)
         np.maximum(latents, 0, out=latents)
     targets = np.eye(manifest.slots, dtype=np.float32)[np.arange(len(latents)) % manifest.slots]
-    rates = manifest.training.inputs(head.signatures["train"].inputs)
-    start = manifest.training.inputs(head.signatures["begin"].inputs)
+    rates = manifest.training.scalars(head.signatures["train"].inputs)
+    start = manifest.training.scalars(head.signatures["begin"].inputs)
     head.run("begin", counts=targets.sum(axis=0), **start)
     return lambda: head.run("train", latents=latents, targets=targets, **rates)
 
