@@ -10,6 +10,7 @@ and the memory of the process so far.
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -71,8 +72,12 @@ class Worker:
 
 
 def main() -> None:
-    contestant, path = sys.argv[1:]
-    bundle = Bundle.open(path)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("contestant", help="a runtime, or torch-NORM-ORDER")
+    parser.add_argument("bundle")
+    arguments = parser.parse_args()
+    contestant: str = arguments.contestant
+    bundle = Bundle.open(arguments.bundle)
     runtime = contestant.removesuffix(ANSWER)
     if runtime in RUNTIMES:
         make = bundle_answer if contestant.endswith(ANSWER) else bundle_step
