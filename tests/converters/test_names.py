@@ -1,4 +1,4 @@
-"""A client knows no algorithm: the names of a head's tensors and rates occur in converters/ only."""
+"""The names of a head's tensors and rates occur in converters/ only: clients know no algorithm."""
 
 from __future__ import annotations
 
