@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +59,7 @@ def run(arguments: argparse.Namespace) -> str:
 
 def learn(bundle: Bundle, arguments: argparse.Namespace, seed: int, rate: float) -> float:
     source = open_source(arguments.dataset, size=bundle.manifest.input_size, seed=seed)
-    training = replace(bundle.manifest.training, adapt_rate=rate)
+    training = bundle.manifest.training.with_options(adapt_rate=rate)
     with Learner.open(bundle, runtime=arguments.runtime) as learner:
         for batch in nic_stream(source, StreamOptions(visits=2, seed=seed)):
             learner.learn(batch.frames(), slot=list(batch.labels), training=training)

@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.errors import LrtfliteError
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.machine import this_machine
 from lrtflite.runtime import RUNTIMES, installed_runtimes
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
@@ -46,7 +47,7 @@ def main() -> None:
                     protocol="app",
                     # The first one, of ten classes, is not the app's and is not counted.
                     sessions=arguments.sessions + 1,
-                    runtime=runtime,
+                    learner=LearnerOptions(runtime=runtime),
                 ),
                 watcher=watch(),
             )

@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -46,8 +45,7 @@ def main() -> None:
 def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
     size, training = bundle.manifest.input_size, bundle.manifest.training
     source = open_source(arguments.dataset, size=size, seed=arguments.seed)
-    if arguments.head_start is not None:
-        training = replace(training, head_start=arguments.head_start)
+    training = training.with_options(head_start=arguments.head_start)
     width = max(6 * arguments.draws, len(DRAWS))
     lines = [f"pictures  {DRAWS:<{width}} mean"]
     for pictures in arguments.pictures:
@@ -71,8 +69,8 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
         lines.append(f"{pictures:8}  {shown:<{width}} {np.mean(found):.3f}")
     lines.append(
         f"{arguments.classes} classes, {bundle.manifest.replay_layer}; {training.epochs} epochs, "
-        f"at least {training.least_steps} steps, lr {training.lr:g}, "
-        f"head start {training.head_start:g}; {bundle.manifest.backbone}"
+        f"at least {training.least_steps} steps, lr {training.values['lr']:g}, "
+        f"head start {training.values['head_start']:g}; {bundle.manifest.backbone}"
     )
     lines.append(f"{describe_runtime(learner.runtime)}, on {this_machine()}")
     return "\n".join(lines)

@@ -19,6 +19,7 @@ import numpy as np
 from bundles import IMAGENET, PHOTOGRAPHS, lrtflite
 
 from lrtflite.errors import DataError, LrtfliteError
+from lrtflite.learner_options import LearnerOptions
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 from lrtflite_firmware_sim.watcher import watch
 
@@ -48,7 +49,10 @@ def run(seeds: list[int], bundle: Path | None) -> list[Simulation]:
         return [
             simulate(
                 bundle,
-                SimulateOptions(dataset=f"folder:{PHOTOGRAPHS}", replay_size=1000, seed=seed),
+                SimulateOptions(
+                    dataset=f"folder:{PHOTOGRAPHS}",
+                    learner=LearnerOptions(replay_size=1000, seed=seed),
+                ),
                 watcher=watch(),
             )
             for seed in seeds
@@ -75,7 +79,7 @@ def table(results: list[Simulation]) -> str:
     lines += [
         f"mean  {mean:6.3f}  (target at least {TARGET})",
         f"{first.sessions} sessions, {first.test_frames} test photographs, {first.replay_size} "
-        f"latents, {first.policy}, {first.training.epochs} epochs, lr {first.training.lr}",
+        f"latents, {first.policy}, {first.training['epochs']} epochs, lr {first.training['lr']:g}",
         f"{first.versions['runtime']}, {first.threads} thread, on {first.machine}",
     ]
     return "\n".join(lines)

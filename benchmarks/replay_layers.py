@@ -19,7 +19,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from bundles import IMAGENET, PHOTOGRAPHS, converted
@@ -75,12 +75,11 @@ def main() -> None:
 def rates(text: str) -> Callable[[Training], Training]:
     lr, trunk_lr, epochs, *rest = text.split(",")
     (moment_rate,) = rest or (None,)
-    return lambda usual: replace(
-        usual,
+    return lambda default: default.with_options(
         lr=float(lr),
         trunk_lr=float(trunk_lr),
         epochs=int(epochs),
-        moment_rate=usual.moment_rate if moment_rate is None else float(moment_rate),
+        moment_rate=None if moment_rate is None else float(moment_rate),
     )
 
 
@@ -93,13 +92,14 @@ def run(case: Case, arguments: argparse.Namespace) -> str:
     ]
     for layer in arguments.layers:
         bundle = convert(case, layer)
-        usual = bundle.manifest.training
-        for training in [change(usual) for change in arguments.tried or [lambda usual: usual]]:
+        default = bundle.manifest.training
+        for training in [change(default) for change in arguments.tried or [lambda same: same]]:
             found = [judge(bundle, case, training, arguments, seed) for seed in seeds]
-            of_trunk = [f"{training.trunk_lr:g}", f"{training.moment_rate:g}"]
-            trunk_lr, moment_rate = of_trunk if bundle.manifest.trains_trunk else ["", ""]
+            values = {name: f"{value:g}" for name, value in training.values.items()}
+            # A bundle without a trunk has no such rates.
+            trunk_lr, moment_rate = values.get("trunk_lr", ""), values.get("moment_rate", "")
             lines.append(
-                f"{layer:12} {training.lr:6g} {trunk_lr:>8} {moment_rate:>7} {training.epochs:6}  "
+                f"{layer:12} {values['lr']:>6} {trunk_lr:>8} {moment_rate:>7} {training.epochs:6}  "
                 + " ".join(f"{value:6.3f}" for value in found)
                 + f"  {np.mean(found):6.3f}"
             )

@@ -10,6 +10,7 @@ and the memory of the process so far.
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -71,8 +72,12 @@ class Worker:
 
 
 def main() -> None:
-    contestant, path = sys.argv[1:]
-    bundle = Bundle.open(path)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("contestant", help="a runtime, or torch-NORM-ORDER")
+    parser.add_argument("bundle")
+    arguments = parser.parse_args()
+    contestant: str = arguments.contestant
+    bundle = Bundle.open(arguments.bundle)
     runtime = contestant.removesuffix(ANSWER)
     if runtime in RUNTIMES:
         make = bundle_answer if contestant.endswith(ANSWER) else bundle_step
@@ -83,7 +88,7 @@ def main() -> None:
         manifest = bundle.manifest
         step = training_step(
             *contestant.split("-")[1:],
-            batch=manifest.batch_size,
+            batch=manifest.feeding.batch_size,
             classes=manifest.slots,
             training=manifest.training,
         )
@@ -105,8 +110,8 @@ def bundle_step(bundle: Bundle, runtime: str) -> Callable[[], Any]:
         rng.standard_normal(out=latents, dtype=np.float32)
         np.maximum(latents, 0, out=latents)
     targets = np.eye(manifest.slots, dtype=np.float32)[np.arange(len(latents)) % manifest.slots]
-    rates = manifest.training.inputs(head.signatures["train"].inputs)
-    start = manifest.training.inputs(head.signatures["begin"].inputs)
+    rates = manifest.training.scalars(head.signatures["train"].inputs)
+    start = manifest.training.scalars(head.signatures["begin"].inputs)
     head.run("begin", counts=targets.sum(axis=0), **start)
     return lambda: head.run("train", latents=latents, targets=targets, **rates)
 

@@ -16,19 +16,19 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from lrtflite.memory import ReplayMemory
 from numpy.typing import NDArray
 from worlds import Latents, World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
 from lrtflite.bundle import demo_bundle
+from lrtflite.contract import ZERO
 from lrtflite.machine import this_machine
 from lrtflite.metrics import accuracy
-from lrtflite.minibatch import Composition, minibatches
+from lrtflite.minibatch import Patterns, minibatches
+from lrtflite.replay.memory import ReplayMemory
 from lrtflite.runtime import Model, describe_runtime
 
 LONG = 40  # epochs of cumulative, and of naive in each session
@@ -65,7 +65,7 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
         "replay": lambda world: learn_stream(bundle, world, training, memory, runtime=runtime),
         "no replay": lambda world: learn_stream(bundle, world, training, 0, runtime=runtime),
         "naive": lambda world: fine_tune(
-            bundle, world, replace(training, epochs=LONG), runtime=runtime
+            bundle, world, training.with_options(epochs=LONG), runtime=runtime
         ),
     }
     rows = []
@@ -80,7 +80,7 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
     lines += [
         f"targets, of the mean: {TARGETS}",
         f"{len(world.sessions)} sessions, {frames} frames, {len(world.test_labels)} test frames; "
-        f"{memory} latents, {training.epochs} epochs, lr {training.lr:g}; cumulative "
+        f"{memory} latents, {training.epochs} epochs, lr {training.values['lr']:g}; cumulative "
         f"and naive {LONG} epochs; backbone: {manifest.backbone}",
         f"{describe_runtime(Model(bundle.head, runtime=runtime).runtime)}, on {this_machine()}",
     ]
@@ -91,7 +91,7 @@ def learn_at_once(
     bundle: Bundle, world: World, training: Training, *, runtime: str
 ) -> NDArray[np.intp]:
     everything = World([_together(world)], world.test, world.test_labels)
-    longer = replace(training, epochs=LONG)
+    longer = training.with_options(epochs=LONG)
     return learn_stream(bundle, everything, longer, 0, runtime=runtime)
 
 
@@ -111,24 +111,23 @@ def fine_tune(
     manifest = bundle.manifest
     head = Model(bundle.head, runtime=runtime)
     present = np.ones(manifest.slots, np.float32)
-    rates = training.inputs(head.signatures["train"].inputs)
-    nothing = ReplayMemory(0, manifest.latent_shape)
+    rates = training.scalars(head.signatures["train"].inputs)
+    start = training.scalars(head.signatures["begin"].inputs)
+    nothing = ReplayMemory(0, manifest.latent_form, policy=manifest.policy, codec=manifest.codec)
     rng = np.random.default_rng(0)
     for latents, labels in world.sessions:
-        state = head.run("save")
+        state = head.run("save", zero=ZERO)
         state["past"] = np.zeros_like(state["past"])
         head.run("restore", **state)
-        head.run("begin", counts=present, **training.inputs(head.signatures["begin"].inputs))
-        composition = Composition(new=manifest.batch_size, replayed=0)
-        steps = composition.steps_per_epoch(len(latents)) * training.epochs
+        head.run("begin", counts=present, **start)
+        feeding = training.feeding
         for batch, targets in minibatches(
-            latents,
-            np.array(labels, np.int32),
-            nothing,
-            composition=composition,
-            steps=steps,
-            slots=manifest.slots,
+            Patterns(latents, np.array(labels, np.int32), nothing),
+            feeding,
+            steps=feeding.steps_per_epoch(new=len(latents), stored=0) * feeding.epochs,
+            classes=manifest.slots,
             rng=rng,
+            out=head.buffer("train", "latents"),
         ):
             head.run("train", latents=batch, targets=targets, **rates)
         head.run("consolidate", counts=present)

@@ -73,7 +73,7 @@ def training_step(
     torch.set_num_threads(1)
     torch.manual_seed(0)
     layout = torch.channels_last if order == "nhwc" else torch.contiguous_format
-    model = network(norm, classes=classes, rate=training.moment_rate)
+    model = network(norm, classes=classes, rate=training.values["moment_rate"])
     model.to(memory_format=layout)
     optimizer = sgd(model, training)
     latents = torch.empty(batch, *LATENT, memory_format=layout).normal_().relu_()
@@ -123,12 +123,13 @@ def sgd(model: Any, training: Training) -> torch.optim.SGD:
     *trunk, classifier = model
     weights = [layer.weight for layer in trunk if isinstance(layer, nn.Conv2d)]
     norms = [p for layer in trunk if not isinstance(layer, nn.Conv2d) for p in layer.parameters()]
-    decay = training.weight_decay
+    rates = training.values
+    decay = rates["weight_decay"]
     return torch.optim.SGD(
         [
-            {"params": weights, "lr": training.trunk_lr, "weight_decay": decay},
-            {"params": norms, "lr": training.trunk_lr},
-            {"params": classifier.parameters(), "lr": training.lr, "weight_decay": decay},
+            {"params": weights, "lr": rates["trunk_lr"], "weight_decay": decay},
+            {"params": norms, "lr": rates["trunk_lr"]},
+            {"params": classifier.parameters(), "lr": rates["lr"], "weight_decay": decay},
         ],
-        momentum=training.momentum,
+        momentum=rates["momentum"],
     )

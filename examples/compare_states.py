@@ -16,6 +16,7 @@ import numpy as np
 
 from lrtflite import LrtfliteError
 from lrtflite.checkpoint import State, newest_state
+from lrtflite.replay.memory import MEMORY_SLOTS
 
 
 def describe(folder: str, state: State) -> None:
@@ -23,7 +24,7 @@ def describe(folder: str, state: State) -> None:
     labels = [label for label in state.meta["labels"] if label is not None]
     print(
         f"{folder}: {state.meta['sessions']} sessions, {len(labels)} labels, "
-        f"{len(state.arrays['memory/labels'])} latents in memory, "
+        f"{len(state.arrays[MEMORY_SLOTS])} latents in memory, "
         f"bundle {state.meta['bundle'][:12]}"
     )
 
@@ -33,7 +34,7 @@ def compare(old: State, new: State) -> None:
     slots = len(new.meta["labels"])
     before, after = (state.arrays["head/cw"] for state in (old, new))
     counts = [state.arrays["head/past"] for state in (old, new)]
-    kept = [np.bincount(state.arrays["memory/labels"], minlength=slots) for state in (old, new)]
+    kept = [np.bincount(state.arrays[MEMORY_SLOTS], minlength=slots) for state in (old, new)]
     print(f"{'label':<24}{'patterns seen':>18}{'memory':>14}{'moved':>9}")
     for slot in range(slots):
         was, now = (state.meta["labels"][slot] for state in (old, new))

@@ -1,4 +1,4 @@
-"""Who may import whom, what a package offers, and what its text must not say."""
+"""Who may import whom, what a package offers, how long its parts are, what no text may say."""
 
 from __future__ import annotations
 
@@ -22,6 +22,10 @@ OURS = {
     "lrtflite_cli": ROOT / "cli" / "lrtflite_cli",
 }
 HOST = frozenset({"tensorflow", "tf_keras"})
+WRITTEN = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
+MOST_LINES = 300
+# Lines of a function's body, its docstring left out.
+MOST_BODY_LINES = 50
 
 
 @dataclass(frozen=True)
@@ -146,3 +150,79 @@ def test_no_text_names_a_folder_of_one_machine() -> None:
     for path in texts():
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             assert not machine.search(line), f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+
+
+def written(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines from the first statement after the docstring to the last one."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+@pytest.mark.parametrize("path", written(*WRITTEN), ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_are_short(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES
+    lengths = {node.name: body_lines(node) for node in functions(ast.parse(text))}
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_BODY_LINES} == {}
+
+
+def private_members(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Uses of a private member of another object or module, with their lines."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            owner = node.value
+            if not (isinstance(owner, ast.Name) and owner.id in ("self", "cls")):
+                yield node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if is_private(alias.name):
+                    yield node.lineno, f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Call):
+            named = ast.unparse(node.func).rpartition(".")[2]
+            if named in ("getattr", "setattr", "delattr"):
+                for given in node.args:
+                    if isinstance(given, ast.Constant) and is_private(last_part(given.value)):
+                        yield node.lineno, ast.unparse(node)
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def last_part(value: object) -> str:
+    return str(value).rpartition(".")[2]
+
+
+@pytest.mark.parametrize("path", written("tests"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_tests_use_public_names(path: Path) -> None:
+    assert list(private_members(ast.parse(path.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("learner._known.state()", "learner._known"),
+        ("self.device._ask", "self.device._ask"),
+        ("from x import _y", "x._y"),
+        ("monkeypatch.setattr(module, '_LIMIT', 1)", "monkeypatch.setattr(module, '_LIMIT', 1)"),
+        ("setattr('package.module._LIMIT', 1)", "setattr('package.module._LIMIT', 1)"),
+        ("getattr(x, '_y')", "getattr(x, '_y')"),
+    ],
+)
+def test_private_members_are_noticed(text: str, found: str) -> None:
+    assert list(private_members(ast.parse(text))) == [(1, found)]
+
+
+def test_members_of_its_own_are_not() -> None:
+    own = "self._x = cls._y\n_z = x.__enter__\nmonkeypatch.setattr(x, '__enter__', 1)"
+    assert list(private_members(ast.parse(own))) == []

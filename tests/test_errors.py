@@ -9,7 +9,7 @@ import pytest
 
 from lrtflite import errors
 from lrtflite.errors import LrtfliteError
-from lrtflite_firmware_sim.device_process import _error
+from lrtflite_firmware_sim.device_process import raised_error
 from lrtflite_firmware_sim.messages import Failed
 
 ROOT = Path(__file__).parent.parent
@@ -39,6 +39,6 @@ def test_the_tree_names_each_one() -> None:
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
 def test_an_error_of_the_device_arrives_as_what_it_is(kind: str) -> None:
-    found = _error(Failed(kind, "Expected a whole state file"))
+    found = raised_error(Failed(kind, "Expected a whole state file"))
     assert type(found) is KINDS[kind]
     assert str(found) == "Expected a whole state file"

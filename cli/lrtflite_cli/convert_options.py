@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Callable
+from typing import TYPE_CHECKING, Any, Callable
 
 import click
 
@@ -12,6 +12,9 @@ from lrtflite.replay.codecs import CODECS
 from lrtflite.table import first_sentence
 from lrtflite_cli.learner_options import all_of, memory_options
 from lrtflite_cli.training_options import training_options
+
+if TYPE_CHECKING:
+    from lrtflite_converters.defaults import Place
 
 POSITIVE = click.IntRange(min=1)
 
@@ -67,15 +70,12 @@ def _slots() -> tuple[Callable[[Any], Any], ...]:
 
 
 def _learning() -> tuple[Callable[[Any], Any], ...]:
-    from lrtflite_converters import defaults
-    from lrtflite_converters.defaults import Place, sgd_feeding, sgd_rates
+    from lrtflite_converters.defaults import Place
     from lrtflite_converters.strategies import STRATEGIES, default_strategy
 
     network = next(iter(NETWORKS.values()))
     pooled, below = Place(network, network.pooled), Place(network, network.lowest_quick)
-    fed, fed_below = sgd_feeding(pooled), sgd_feeding(below)
     strategies = "; ".join(f"{name}: {entry.summary}" for name, entry in STRATEGIES.items())
-    codecs = " ".join(f"{name}: {first_sentence(codec)}" for name, codec in CODECS.items())
     return (
         click.option(
             "--strategy",
@@ -84,30 +84,7 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
             show_default=f"{default_strategy(pooled)} at {pooled.replay_layer}, "
             f"{default_strategy(below)} where more than the last layer trains",
         ),
-        click.option(
-            "--batch-size",
-            type=POSITIVE,
-            help="Patterns in a mini-batch.",
-            show_default=f"{fed.batch_size} at {network.pooled}, {fed_below.batch_size} below it",
-        ),
-        click.option(
-            "--new-per-batch",
-            type=POSITIVE,
-            help="New patterns in it, at most.",
-            show_default=f"{fed.new_per_batch} at {network.pooled}, "
-            f"{fed_below.new_per_batch} below it",
-        ),
-        memory_options(replay_size=str(defaults.REPLAY_SIZE), policy=defaults.POLICY),
-        click.option(
-            "--codec",
-            type=click.Choice(list(CODECS)),
-            help=f"The form in which latents are stored. {codecs}",
-            show_default=defaults.CODEC,
-        ),
-        training_options(
-            epochs=f"{fed.epochs}; {fed_below.epochs} below {network.resting_layers[0]}",
-            lr=f"{sgd_rates(pooled)['lr'].value:g} x {defaults.MEASURED_FEATURES} / features",
-        ),
+        *_feeding(pooled, below),
         click.option(
             "--train-depthwise/--freeze-depthwise",
             default=True,
@@ -119,6 +96,41 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
             is_flag=True,
             help="Let the Batch Renorm moments (running means and variances) below the replay "
             "layer follow the frames that the device sees.",
+        ),
+    )
+
+
+def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
+    """Return the options of mini-batches, memory and rates; both places have defaults of them."""
+    from lrtflite_converters import defaults
+    from lrtflite_converters.defaults import sgd_feeding, sgd_rates
+
+    fed, fed_below = sgd_feeding(pooled), sgd_feeding(below)
+    layer, resting = pooled.replay_layer, pooled.architecture.resting_layers[0]
+    codecs = " ".join(f"{name}: {first_sentence(codec)}" for name, codec in CODECS.items())
+    return (
+        click.option(
+            "--batch-size",
+            type=POSITIVE,
+            help="Patterns in a mini-batch.",
+            show_default=f"{fed.batch_size} at {layer}, {fed_below.batch_size} below it",
+        ),
+        click.option(
+            "--new-per-batch",
+            type=POSITIVE,
+            help="New patterns in it, at most.",
+            show_default=f"{fed.new_per_batch} at {layer}, {fed_below.new_per_batch} below it",
+        ),
+        memory_options(replay_size=str(defaults.REPLAY_SIZE), policy=defaults.POLICY),
+        click.option(
+            "--codec",
+            type=click.Choice(list(CODECS)),
+            help=f"The form in which latents are stored. {codecs}",
+            show_default=defaults.CODEC,
+        ),
+        training_options(
+            epochs=f"{fed.epochs}; {fed_below.epochs} below {resting}",
+            lr=f"{sgd_rates(pooled)['lr'].value:g} x {defaults.MEASURED_FEATURES} / features",
         ),
     )
 

@@ -46,14 +46,19 @@ class Interrupted(Exception):
 
 
 def came() -> bool:
-    """Whether a signal has come since `leave_at_once`."""
+    """Return whether a signal has come since `leave_at_once` or `forget`."""
     return _came_at is not None
+
+
+def forget() -> None:
+    """Forget a signal that came; the next one counts as the first."""
+    global _came_at
+    _came_at = None
 
 
 def leave_at_once() -> None:
     """From now on, a signal prints the line and ends the process."""
-    global _came_at
-    _came_at = None
+    forget()
     try:
         stderr = os.dup(2)  # `quiet_stderr` may point 2 elsewhere when the signal comes
     except OSError:

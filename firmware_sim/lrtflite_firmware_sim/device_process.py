@@ -51,7 +51,7 @@ class DeviceProcess:
         self._log = self._scratch.path / "log"
         try:
             with undisturbed(), self._log.open("wb") as log:
-                self._process = subprocess.Popen(
+                self.process = subprocess.Popen(
                     [sys.executable, "-m", "lrtflite_firmware_sim.device", str(self._scratch.path)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
@@ -64,11 +64,11 @@ class DeviceProcess:
         except BaseException:
             self._scratch.remove()
             raise
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._requests, self._replies = self._process.stdin, self._process.stdout
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._requests, self._replies = self.process.stdin, self.process.stdout
         try:
-            self.opened: Vitals = self._ask(
+            self.opened: Vitals = self.ask(
                 Open(bundle=str(bundle.resolve()), state=str(self.state), options=options)
             )
         except BaseException:
@@ -90,12 +90,12 @@ class DeviceProcess:
         on_progress: Callable[[Progress], None] | None = None,
     ) -> SessionReport:
         """One session. The device extracts while `frames` is still being read."""
-        self._ask(Learn(tuple(labels), training))
+        self.ask(Learn(tuple(labels), training))
         for count, frame in enumerate(frames, start=1):
-            self._ask(Frame(frame))
+            self.ask(Frame(frame))
             if on_frame is not None:
                 on_frame(count)
-        reply = self._ask(EndOfFrames())
+        reply = self.ask(EndOfFrames())
         while isinstance(reply, Progress):
             if on_progress is not None:
                 on_progress(reply)
@@ -105,40 +105,40 @@ class DeviceProcess:
 
     def extract(self, frame: NDArray[np.uint8]) -> NDArray[Any]:
         """The latents (1, ...) of one frame."""
-        latents: NDArray[Any] = self._ask(Extract(frame))
+        latents: NDArray[Any] = self.ask(Extract(frame))
         return latents
 
     def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
         """(n, slots) float32 for latents (n, ...)."""
-        rows: NDArray[np.float32] = self._ask(Probabilities(latents))
+        rows: NDArray[np.float32] = self.ask(Probabilities(latents))
         return rows
 
     def recognise(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
         """(1, slots) float32 for one frame, extracted on the way."""
-        rows: NDArray[np.float32] = self._ask(Recognise(frame))
+        rows: NDArray[np.float32] = self.ask(Recognise(frame))
         return rows
 
     def predict(self, frame: NDArray[np.uint8]) -> Predicted:
         """The likeliest labels of one frame, and how long the device took to answer."""
-        predicted: Predicted = self._ask(Predict(frame))
+        predicted: Predicted = self.ask(Predict(frame))
         return predicted
 
     def vitals(self) -> Vitals:
-        vitals: Vitals = self._ask(Ask())
+        vitals: Vitals = self.ask(Ask())
         return vitals
 
     def close(self, *, kill: bool = False) -> None:
         """End the device and remove its state. `kill` does not wait for what it is doing."""
         with undisturbed():
             if kill:
-                self._process.kill()
+                self.process.kill()
             with contextlib.suppress(OSError):
                 self._requests.close()
             try:
-                self._process.wait(_PATIENCE)
+                self.process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+                self.process.kill()
+                self.process.wait()
             finally:
                 self._replies.close()
                 self._scratch.remove()
@@ -154,7 +154,8 @@ class DeviceProcess:
     ) -> None:
         self.close(kill=error is not None)
 
-    def _ask(self, request: Any) -> Any:
+    def ask(self, request: Any) -> Any:
+        """Send one request of `messages` and return its reply; raise the device's error here."""
         try:
             send(self._requests, request)
         except OSError as error:
@@ -167,13 +168,13 @@ class DeviceProcess:
         except (EOFError, OSError) as error:
             raise self._obituary() from error
         if isinstance(reply, Failed):
-            raise _error(reply)
+            raise raised_error(reply)
         return reply
 
     def _obituary(self) -> LrtfliteError:
         """Why the device is gone, in one line."""
         try:
-            code = self._process.wait(_PATIENCE)
+            code = self.process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
             return LrtfliteError("The device process closed its pipe and hangs; run it again")
         if code < 0:
@@ -186,8 +187,8 @@ class DeviceProcess:
         return LrtfliteError(f"The device process {how}{said}")
 
 
-def _error(failed: Failed) -> LrtfliteError:
-    """The device's error as if it had been raised here."""
+def raised_error(failed: Failed) -> LrtfliteError:
+    """Return the device's error as if it had been raised here."""
     if not failed.kind:
         bug = LrtfliteError(f"The device process failed: {' '.join(failed.message.split())}")
         bug.__cause__ = RuntimeError(failed.trace)

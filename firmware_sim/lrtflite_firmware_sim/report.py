@@ -157,7 +157,7 @@ def _options(result: Simulation) -> Iterable[Facts]:
         ("class slots", bundle.slots),
         ("mini-batch", f"{bundle.new_per_batch} new + {bundle.batch_size - bundle.new_per_batch}"),
         ("strategy", bundle.strategy),
-        ("moments below the replay layer", "adapt" if bundle.adapt_moments else "frozen"),
+        *_moments(result),
         *((name.replace("_", " "), value) for name, value in result.training.items()),
     )
     stream = [(name.replace("_", " "), value) for name, value in result.stream.items()]
@@ -170,6 +170,13 @@ def _options(result: Simulation) -> Iterable[Facts]:
         ("policy", result.policy),
         ("threads", result.threads),
     )
+
+
+def _moments(result: Simulation) -> Iterable[tuple[str, object]]:
+    """Yield a row only where layers below the classifier train or adapt."""
+    bundle = result.bundle
+    if bundle.trains_trunk or bundle.adapt_moments:
+        yield "moments below the replay layer", "adapt" if bundle.adapt_moments else "frozen"
 
 
 def _machine(result: Simulation) -> Iterable[Facts]:

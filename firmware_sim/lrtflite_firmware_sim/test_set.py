@@ -16,7 +16,7 @@ from lrtflite.manifest import Manifest
 from lrtflite_firmware_sim.device_process import DeviceProcess
 
 LIMIT = 512 << 20  # bytes of the test set that the simulator keeps in RAM
-_MESSAGE = 50 << 12  # bytes of latents per request: the device's RAM must not notice the test
+MESSAGE = 50 << 12  # bytes of latents per request: the device's RAM must not notice the test
 _SAMPLES = 32
 
 OnFrame = Callable[[int, int], None]
@@ -114,7 +114,7 @@ class TestSet:
     def _probabilities(self, device: DeviceProcess) -> Iterator[NDArray[np.float32]]:
         """(n, slots) float32 for some patterns after the other."""
         if self.is_extracted:
-            at_once = max(1, _MESSAGE // self.latents[0].nbytes)
+            at_once = max(1, MESSAGE // self.latents[0].nbytes)
             for start in range(0, len(self.latents), at_once):
                 yield device.probabilities(np.concatenate(self.latents[start : start + at_once]))
         else:

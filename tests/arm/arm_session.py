@@ -12,7 +12,6 @@ import argparse
 import json
 import platform
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +32,16 @@ REPLAY_SIZE = 48
 Frames = dict[str, NDArray[Any]]
 
 
-def teach(learner: Learner, frames: Frames, session: tuple[int, ...], lr: float | None) -> float:
+def teach(
+    learner: Learner, frames: Frames, session: tuple[int, ...], lr: float | None
+) -> float | None:
     """Learn the training frames of some classes in one session; return the loss."""
     shown = np.concatenate([frames["train"][each] for each in session])
     labels = [str(frames["classes"][each]) for each in session for _ in frames["train"][each]]
     manifest = learner.bundle.manifest
     steps = TRUNK_STEPS if manifest.trains_trunk else STEPS
-    training = replace(manifest.training, epochs=1, least_steps=steps)
-    return learner.learn(shown, labels, training=training.with_options(lr=lr)).loss
+    training = manifest.training.with_options(epochs=1, least_steps=steps, lr=lr)
+    return learner.learn(shown, labels, training=training).loss
 
 
 def ask(learner: Learner, frames: Frames) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def test_a_learning_rate_wrong_by_one_percent_is_seen(
     draw_frames(frames, size=manifest.input_size)
     expected = native_session(demo, runtime, frames, tmp_path / "right")
     again = native_session(demo, runtime, frames, tmp_path / "again")
-    lr = str(1.01 * manifest.training.lr)
+    lr = str(1.01 * manifest.training.values["lr"])
     wrong = native_session(demo, runtime, frames, tmp_path / "wrong", "--lr", lr)
     learned = [label for label in CLASSES for _ in range(TEST_FRAMES)]
     assert expected["answers"][-1]["labels"] == learned

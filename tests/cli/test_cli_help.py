@@ -26,7 +26,11 @@ HEAVY = (
     "ai_edge_litert",
     "tflite_runtime",
     "lrtflite.host",
-    "lrtflite_converters",
+    # Of the converter only the tables of defaults and strategies, which need no TensorFlow.
+    "lrtflite_converters.convert",
+    "lrtflite_converters.export",
+    "lrtflite_converters.heads",
+    "lrtflite_converters.trunk",
     "lrtflite_firmware_sim",
 )
 

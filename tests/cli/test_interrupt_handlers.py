@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,8 +18,10 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 
 @pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interrupts, "_came_at", None)
+def _fresh() -> Iterator[None]:
+    interrupts.forget()
+    yield
+    interrupts.forget()
 
 
 @pytest.mark.parametrize("number", SIGNALS)

@@ -70,4 +70,4 @@ def test_a_session_that_is_cut_off_never_was(
     assert kept.meta["sessions"] == 1
     with Learner.open(demo, state) as learner:
         assert [label for label in learner.labels if label] == ["mug"]
-        np.testing.assert_array_equal(learner.memory.latents, kept.arrays["memory/latents"])
+        np.testing.assert_array_equal(learner.memory.codes, kept.arrays["memory/codes"])

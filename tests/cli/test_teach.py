@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from PIL import Image
 
-import lrtflite_cli.teach as teach_command
 from coloured_pictures import draw_pictures
 from lrtflite import Learner
 from lrtflite.bundle import Bundle
+from lrtflite_cli.teach_printing import taught_as_text
 
 Run = Callable[..., Any]
 
@@ -163,9 +163,9 @@ def test_the_weakest_class_is_named() -> None:
         bundle=SimpleNamespace(path="out"), report=report, latents=4, accuracy=0.95, held_out=20
     )
     taught.by_class = {"a": 1.0, "b": 0.9}
-    assert "weakest: b 90%" in teach_command._as_text(taught, "folder:x", untested=())
+    assert "weakest: b 90%" in taught_as_text(taught, "folder:x", untested=())
     taught.by_class = {"a": 1.0, "b": 1.0}
-    assert "weakest" not in teach_command._as_text(taught, "folder:x", untested=())
+    assert "weakest" not in taught_as_text(taught, "folder:x", untested=())
 
 
 def test_too_many_classes_are_refused_before_the_work(

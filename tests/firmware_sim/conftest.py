@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from coloured_pictures import draw_pictures
+from lrtflite.learner_options import LearnerOptions
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 
 
@@ -18,7 +19,11 @@ def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def options(pictures: Path) -> SimulateOptions:
-    return SimulateOptions(dataset=f"folder:{pictures}", first_classes=2, replay_size=20, seed=3)
+    return SimulateOptions(
+        dataset=f"folder:{pictures}",
+        first_classes=2,
+        learner=LearnerOptions(replay_size=20, seed=3),
+    )
 
 
 @pytest.fixture(scope="session")

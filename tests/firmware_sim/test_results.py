@@ -102,6 +102,9 @@ def test_report_has_every_section_and_option(simulated: Simulation, page: str) -
         assert f"<h2>{title}" in page
     for figure in (f"{simulated.final_accuracy:.1%}", f"{simulated.peak_ram_mb:.0f} MB"):
         assert figure in page
+    assert {"epochs", "least_steps", "lr", "momentum"} <= set(simulated.training)
+    for name, value in simulated.training.items():
+        assert f"<td>{name.replace('_', ' ')}</td><td>{value}</td>" in page
     for name in simulated.stream:
         assert f"<td>{name.replace('_', ' ')}</td>" in page
     for version in simulated.versions.values():
@@ -118,12 +121,14 @@ def test_report_of_a_deeper_bundle(simulated: Simulation, page: str) -> None:
         latent_dtype="uint8",
         trains_trunk=True,
     )
-    training = replace(simulated.training, trunk_lr=0.0625)
+    training = {**simulated.training, "trunk_lr": 0.0625}
     deep = replace(simulated, bundle=bundle, training=training)
     page = html_report(Simulation.from_json(deep.to_json()))
     assert "<td>128 x 128 x 3 uint8</td>" in page
-    assert "<td>learning rate of the trunk</td><td>0.0625</td>" in page
-    assert "<td>rate of the moments below the replay layer</td><td>frozen</td>" in page
+    assert "<td>trunk lr</td><td>0.0625</td>" in page
+    assert "<td>moments below the replay layer</td><td>frozen</td>" in page
+    adapting = replace(simulated, bundle=replace(simulated.bundle, adapt_moments=True))
+    assert "<td>moments below the replay layer</td><td>adapt</td>" in html_report(adapting)
 
 
 def test_ids_of_the_pictures_do_not_clash(page: str) -> None:

@@ -102,17 +102,22 @@ def test_accuracies_agree_with_each_other(simulated: Simulation) -> None:
 
 def test_the_seed_decides_everything(simulated: Simulation, options: SimulateOptions) -> None:
     assert learned(simulate(None, options)) == learned(simulated)
-    other = learned(simulate(None, replace(options, seed=4)))
+    other = learned(simulate(None, replace(options, learner=replace(options.learner, seed=4))))
     assert [s["classes"] for s in other["accuracy"]] != [s.classes for s in simulated.accuracy]
 
 
 def test_options_reach_the_device(options: SimulateOptions) -> None:
+    given = {"epochs": 30, "lr": 0.05, "momentum": 0.5}
     few = replace(
-        options, sessions=2, epochs=30, lr=0.05, policy="balanced", replay_size=5, visits=1
+        options,
+        sessions=2,
+        visits=1,
+        rates=given,
+        learner=replace(options.learner, policy="balanced", replay_size=5),
     )
     result = simulate(None, few)
     assert (result.sessions, result.sessions_in_stream) == (2, 3)
-    assert (result.training.epochs, result.training.lr) == (30, 0.05)
+    assert result.training.items() >= given.items()
     assert (result.policy, result.replay_patterns) == ("balanced", 5)
     assert [session.steps for session in result.accuracy] == [30, 30]
     assert result.accuracy[-1].classes_seen == 3
@@ -121,7 +126,8 @@ def test_options_reach_the_device(options: SimulateOptions) -> None:
 
 @pytest.mark.parametrize("runtime", installed_runtimes())
 def test_each_runtime(options: SimulateOptions, runtime: str) -> None:
-    result = simulate(None, replace(options, runtime=runtime, sessions=2, replay_size=0))
+    learner = replace(options.learner, runtime=runtime, replay_size=0)
+    result = simulate(None, replace(options, sessions=2, learner=learner))
     assert result.runtime == runtime
     assert result.versions["runtime"] == describe_runtime(runtime)
     assert (result.replay_patterns, result.replay_bytes) == (0, 0)

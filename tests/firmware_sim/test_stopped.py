@@ -95,7 +95,7 @@ def test_a_device_that_dies_takes_nothing_with_it(
     class Killer(Watcher):
         def learned(self, result: SessionResult) -> None:
             if result.session == 2:
-                devices[0]._process.kill()
+                devices[0].process.kill()
 
     monkeypatch.setattr(DeviceProcess, "__enter__", remember)
     [found] = stopped(options, Killer(), LrtfliteError)

@@ -147,7 +147,7 @@ def test_uint8_latents_count_one_byte_each(
 def test_messages_stay_small(
     manifest: Manifest, monkeypatch: pytest.MonkeyPatch, message: int, sizes: list[int]
 ) -> None:
-    monkeypatch.setattr(test_set_module, "_MESSAGE", message)
+    monkeypatch.setattr(test_set_module, "MESSAGE", message)
     test, _, device = read(manifest)
     device.asked.clear()
     heard: list[tuple[int, int]] = []

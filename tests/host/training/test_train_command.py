@@ -90,7 +90,7 @@ def test_a_stopped_training_has_the_exit_code_of_a_signal(
             signal.raise_signal(number)
 
     monkeypatch.setattr(loop, "save_checkpoint", save_and_signal)
-    monkeypatch.setattr(interrupts, "_came_at", None)
+    interrupts.forget()
     arguments = ["--dataset", f"folder:{pictures}", "--out", str(tmp_path / "m.keras"), *SMALL]
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -98,6 +98,7 @@ def test_a_stopped_training_has_the_exit_code_of_a_signal(
     finally:
         for each, handler in before.items():
             signal.signal(each, handler)
+        interrupts.forget()
     assert capfd.readouterr().err.splitlines()[-1] == (
         "Error: Training stopped in epoch 2 of 3 after step 1 of 3; "
         "run the same command with --resume to continue"
