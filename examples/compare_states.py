@@ -2,9 +2,8 @@
 
     python compare_states.py yesterday/state today/state
 
-A latent is a frame's features; a pattern is a latent with its class. `patterns seen` counts the
-patterns that trained a class, `memory` its latents kept for replay. `moved` is the change of the
-class's weights in the head, relative to their norm.
+`memory` counts the latents of a class that are kept for replay. `moved` is the change of all that
+the head keeps for the class, relative to its norm, whatever the head's algorithm is.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import argparse
 import sys
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrtflite import LrtfliteError
 from lrtflite.checkpoint import State, newest_state
@@ -32,10 +32,9 @@ def describe(folder: str, state: State) -> None:
 def compare(old: State, new: State) -> None:
     """Print a line about each class of two states."""
     slots = len(new.meta["labels"])
-    before, after = (state.arrays["head/cw"] for state in (old, new))
-    counts = [state.arrays["head/past"] for state in (old, new)]
+    before, after = by_class(old, slots), by_class(new, slots)
     kept = [np.bincount(state.arrays[MEMORY_SLOTS], minlength=slots) for state in (old, new)]
-    print(f"{'label':<24}{'patterns seen':>18}{'memory':>14}{'moved':>9}")
+    print(f"{'label':<24}{'memory':>14}{'moved':>9}")
     for slot in range(slots):
         was, now = (state.meta["labels"][slot] for state in (old, new))
         if was is None and now is None:
@@ -44,8 +43,14 @@ def compare(old: State, new: State) -> None:
         distance = float(np.linalg.norm(after[slot] - before[slot]))
         moved = f"{distance / length:.1%}" if length else "new" if distance else "-"
         name = f"{now}" if was in (now, None) else f"{was} -> {now or 'forgotten'}"
-        seen = f"{counts[0][slot]:.0f} -> {counts[1][slot]:.0f}"
-        print(f"{name:<24}{seen:>18}{f'{kept[0][slot]} -> {kept[1][slot]}':>14}{moved:>9}")
+        print(f"{name:<24}{f'{kept[0][slot]} -> {kept[1][slot]}':>14}{moved:>9}")
+
+
+def by_class(state: State, slots: int) -> NDArray[np.float64]:
+    """(slots, n) float64: what the head keeps for each class, side by side."""
+    tensors = [values for name, values in sorted(state.arrays.items()) if name.startswith("head/")]
+    rows = [values.reshape(slots, -1) for values in tensors if len(values) == slots]
+    return np.concatenate([np.asarray(each, np.float64) for each in rows], axis=1)
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from PIL import Image
 from lrtflite import Learner
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import newest_state
-from lrtflite.runtime import Model
+from lrtflite.contract import SIGNATURES
 from striped_pictures import picture
 
 ROOT = Path(__file__).parent.parent.parent
@@ -117,15 +117,18 @@ def test_compare_states(demo: Path, tmp_path: Path, run: Run) -> None:
     lines = run("compare_states.py", "old", "new").splitlines()
     assert lines[0].startswith("old: 2 sessions, 2 labels, 18 latents in memory, bundle ")
     assert lines[1].startswith("new: 4 sessions, 3 labels, 36 latents in memory, bundle ")
-    assert lines[2].split() == ["label", "patterns", "seen", "memory", "moved"]
+    assert lines[2].split() == ["label", "memory", "moved"]
 
-    before, after = newest_state(old).arrays["head/cw"], newest_state(new).arrays["head/cw"]
+    # Of each class the head keeps its weights and a count: both side by side, as one vector.
+    def rows(folder: Path) -> np.ndarray:
+        arrays = newest_state(folder).arrays
+        return np.concatenate([arrays["head/cw"], arrays["head/past"][:, np.newaxis]], axis=1)
+
+    before, after = rows(old), rows(new)
     moved = np.sqrt(((after - before) ** 2).sum(1)) / np.sqrt((before**2).sum(1) + 1e-30)
-    # Each session counts its own nine patterns and nine or more of each class in memory:
-    # mug 9 + 9 | + 9 + 18, hat 0 + 9 | + 9 + 9, pen | 9 + 9.
-    assert re.split(r"  +", lines[3]) == ["mug", "18 -> 45", "9 -> 18", f"{moved[0]:.1%}"]
-    assert re.split(r"  +", lines[4]) == ["hat -> cap", "9 -> 27", "9 -> 9", f"{moved[1]:.1%}"]
-    assert re.split(r"  +", lines[5]) == ["pen", "0 -> 18", "0 -> 9", "new"]
+    assert re.split(r"  +", lines[3]) == ["mug", "9 -> 18", f"{moved[0]:.1%}"]
+    assert re.split(r"  +", lines[4]) == ["hat -> cap", "9 -> 9", f"{moved[1]:.1%}"]
+    assert re.split(r"  +", lines[5]) == ["pen", "0 -> 9", "new"]
     assert len(lines) == 6
 
     (tmp_path / "none").mkdir()
@@ -135,23 +138,32 @@ def test_compare_states(demo: Path, tmp_path: Path, run: Run) -> None:
 @pytest.mark.parametrize(
     ("name", "call", "tensor"),
     [
-        ("kotlin.md", r'run\((features|head), "(\w+)"', r'"(\w+)" to |listOf\((.*"lr".*)\)'),
-        ("cpp.md", r'(features|head)_\["(\w+)"\]', r'\.(?:in|out)\("(\w+)"'),
+        (
+            "kotlin.md",
+            r'(?:run\((?:features|head), |feed\(|else )"(\w+)"',
+            r'(?:mapOf\(|, )"(\w+)" to',
+        ),
+        (
+            "cpp.md",
+            r'(?:features_\[|head_\[|rated\(|feed\(|: )"(\w+)"',
+            r'\.(?:in|out)\("(\w+)"',
+        ),
     ],
     ids=["kotlin", "cpp"],
 )
-def test_other_languages_use_the_real_signatures(
-    demo: Path, name: str, call: str, tensor: str
-) -> None:
+def test_other_languages_keep_the_contract(name: str, call: str, tensor: str) -> None:
     text = (EXAMPLES / name).read_text(encoding="utf-8")
-    bundle = Bundle.open(demo)
-    models = {"features": Model(bundle.features), "head": Model(bundle.head)}
+    known = {spec.name: spec for spec in SIGNATURES}
     called = set(re.findall(call, text))
-    assert called == {(name, key) for name, model in models.items() for key in model.signatures}
-
-    used = {word for match in re.finditer(tensor, text) for word in re.findall(r"\w+", match[0])}
-    signatures = [sign for model in models.values() for sign in model.signatures.values()]
-    inputs = {name for signature in signatures for name in signature.inputs}
-    outputs = {name for signature in signatures for name in signature.outputs}
+    assert called <= set(known)
+    always = {spec.name for spec in SIGNATURES if not spec.optional}
+    assert always | {"train", "gather"} <= called
+    assert "train_last" in text
+    used = set(re.findall(tensor, text))
+    inputs = {each for spec in known.values() for each in spec.inputs}
+    outputs = {each for spec in known.values() for each in spec.outputs}
+    assert used <= inputs | outputs
     assert inputs <= used
-    assert used - {"to", "listOf", "in", "out"} <= inputs | outputs
+    # No tensor and no rate of any head: those come by name.
+    rates = set(Bundle.open(ROOT / "lrtflite" / "demo_bundle").manifest.rates)
+    assert not {word for word in re.findall(r"\w+", text) if word in rates | {"cw", "past", "tw"}}
