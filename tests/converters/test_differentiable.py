@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite_converters import differentiable as ops
+from lrtflite_converters.renorm import Renorm
 from lrtflite_converters.tflite import to_tflite
 from lrtflite_converters.window import Edges
 
@@ -61,7 +62,7 @@ class Case:
 
 
 def renorm_ours(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
-    norm = ops.Renorm.of([x], gamma, beta, mean, tf.square(spread), **LIMITS)
+    norm = Renorm.of([x], gamma, beta, mean, tf.square(spread), **LIMITS)
 
     def pull(dy: Any) -> Any:
         pulled = norm.pull([x], [dy])
@@ -182,7 +183,7 @@ def test_constant_kernels_are_left_to_delegates() -> None:
 def test_moments_move_as_the_paper_says() -> None:
     x = np.random.default_rng(0).normal(2, 3, (40, 6)).astype(np.float32)
     ones, zeros = np.ones(6, np.float32), np.zeros(6, np.float32)
-    norm = ops.Renorm.of([x], ones, zeros, zeros, ones, **LIMITS)
+    norm = Renorm.of([x], ones, zeros, zeros, ones, **LIMITS)
     mean, variance = norm.moved(zeros, ones, rate=0.1)
     np.testing.assert_allclose(mean, 0.1 * x.mean(0), rtol=1e-5)
     np.testing.assert_allclose(variance, 0.9 + 0.1 * x.var(0, ddof=1), rtol=1e-5)

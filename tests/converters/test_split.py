@@ -7,30 +7,45 @@ from typing import Any
 
 import pytest
 import tf_keras as keras
-from keras_reference import small_network
+from keras_reference import as_network, small_network
 
 from lrtflite.errors import InputError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
+from lrtflite.host.network import Network
+from lrtflite_converters.blocks.block import Chain
+from lrtflite_converters.blocks.pooling import Pooling
+from lrtflite_converters.blocks.residual import Residual
+from lrtflite_converters.blocks.unit import Unit
+from lrtflite_converters.latent_range import latent_range
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.split import below, latent_range, units_above, units_below
+from lrtflite_converters.split import blocks_above, blocks_below
 
 layers = keras.layers
 
 
+def names_of(chain: Chain) -> list[str]:
+    return [block.name for block in chain.blocks if isinstance(block, Unit)]
+
+
 def test_every_layer_splits_the_network_in_two() -> None:
-    model = small_network(seed=0, input_size=32)
+    network = small_network(seed=0, input_size=32)
     between = REPLAY_LAYERS[1:-1]
     for replay_layer in REPLAY_LAYERS:
-        above = units_above(model, replay_layer, train_depthwise=True)
-        names = [unit.name for unit in above]
-        assert names == list(between[REPLAY_LAYERS.index(replay_layer) :])
-        if replay_layer != "images":
-            lower = [unit.name for unit in units_below(model, replay_layer)]
-            assert lower + names == list(between)
-        if above:
-            assert above[0].image == below(model, replay_layer).output_shape[1:]
-            assert above[-1].output == model.get_layer("conv6/sep").output_shape[1:]
+        above = blocks_above(network, replay_layer, train_depthwise=True)
+        assert names_of(above) == list(between[REPLAY_LAYERS.index(replay_layer) :])
+        below = blocks_below(network, replay_layer)
+        assert names_of(below) + names_of(above) == list(between)
+        blocks = below.blocks + above.blocks
+        assert [type(block) for block in blocks] == [*[Unit] * len(between), Pooling]
+        shape = network.layer(replay_layer).output_shape
+        assert above.image == below.output == tuple(shape[0] if replay_layer == "images" else shape)[
+            1:
+        ]
+        assert above.output == (network.features,)
+        # Each block takes what the one below it gives.
+        for lower, upper in zip(blocks, blocks[1:]):
+            assert upper.image == lower.output
 
 
 def test_what_a_layer_can_give() -> None:
@@ -40,24 +55,29 @@ def test_what_a_layer_can_give() -> None:
         assert latent_range(clipped, layer) == (0, 6)
     plain = small_network(seed=0, input_size=32, activation="relu")
     for layer, unit in (("conv5_4/dw", "conv5_4/dw"), ("pool6", "conv6/sep")):
-        norm = plain.get_layer(f"{unit}/brn")
+        norm = plain.layer(f"{unit}/brn")
         norm.gamma.assign([-2.0, 0.5] + [0.25] * (norm.gamma.shape[0] - 2))
         norm.beta.assign([1.0, 50.0] + [0.0] * (norm.beta.shape[0] - 2))
         # 64 standard deviations: 1 + 64 * 2 in the first channel, 50 + 64 / 2 in the second.
         assert latent_range(plain, layer) == (0, 129)
 
 
-def network(upper: Callable[[Any], Any]) -> keras.Model:
+def network(upper: Callable[[Any], Any]) -> Network:
     """A unit called `below`, whatever `upper` makes of it, and pooling."""
     images = keras.Input((8, 8, 3), name="images")
     x = layers.Conv2D(4, 1, use_bias=False)(images)
     x = layers.ReLU(6.0, name="below")(BatchRenorm()(x))
-    return keras.Model(images, layers.GlobalAveragePooling2D(name="pool6")(upper(x)))
+    pooled = layers.GlobalAveragePooling2D(name="pool6")(upper(x))
+    return as_network(keras.Model(images, pooled))
 
 
-def unit(x: Any, **convolution: Any) -> Any:
-    options = {"filters": 4, "kernel_size": 1, "use_bias": False, **convolution}
-    return layers.ReLU(name="unit")(BatchRenorm()(layers.Conv2D(**options, name="odd")(x)))
+def unit(x: Any, name: str = "unit", **convolution: Any) -> Any:
+    options = {"filters": 4, "kernel_size": 1, "use_bias": False, "name": "odd", **convolution}
+    return layers.ReLU(name=name)(BatchRenorm()(layers.Conv2D(**options)(x)))
+
+
+def two_units(x: Any) -> list[Any]:
+    return [unit(x, name="one", **{"name": "a"}), unit(x, name="two")]
 
 
 @pytest.mark.parametrize(
