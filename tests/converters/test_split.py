@@ -11,8 +11,8 @@ from keras_reference import as_network, small_network
 
 from lrtflite.errors import InputError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
 from lrtflite.host.network import Network
+from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.blocks.pooling import Pooling
 from lrtflite_converters.blocks.residual import Residual
@@ -38,10 +38,8 @@ def test_every_layer_splits_the_network_in_two() -> None:
         assert names_of(below) + names_of(above) == list(between)
         blocks = below.blocks + above.blocks
         assert [type(block) for block in blocks] == [*[Unit] * len(between), Pooling]
-        shape = network.layer(replay_layer).output_shape
-        assert above.image == below.output == tuple(shape[0] if replay_layer == "images" else shape)[
-            1:
-        ]
+        shape = tuple(network.layer(replay_layer).output.shape[1:])
+        assert above.image == below.output == shape
         assert above.output == (network.features,)
         # Each block takes what the one below it gives.
         for lower, upper in zip(blocks, blocks[1:]):
@@ -71,22 +69,33 @@ def network(upper: Callable[[Any], Any]) -> Network:
     return as_network(keras.Model(images, pooled))
 
 
-def unit(x: Any, name: str = "unit", **convolution: Any) -> Any:
+def unit(x: Any, *, last: str = "unit", **convolution: Any) -> Any:
     options = {"filters": 4, "kernel_size": 1, "use_bias": False, "name": "odd", **convolution}
-    return layers.ReLU(name=name)(BatchRenorm()(layers.Conv2D(**options)(x)))
+    return layers.ReLU(name=last)(BatchRenorm()(layers.Conv2D(**options)(x)))
 
 
-def two_units(x: Any) -> list[Any]:
-    return [unit(x, name="one", **{"name": "a"}), unit(x, name="two")]
+def another(x: Any) -> Any:
+    return unit(x, last="another", name="even")
+
+
+def add(*paths: Any) -> Any:
+    return layers.Add(name="sum")(list(paths))
 
 
 @pytest.mark.parametrize(
     ("upper", "message"),
     [
-        (lambda x: layers.LeakyReLU(name="odd")(x), r"ReLU\), got odd \(LeakyReLU\)"),
+        (
+            lambda x: layers.LeakyReLU(name="odd")(x),
+            r"ReLU, BatchRenorm, Add\), got odd \(LeakyReLU\)",
+        ),
         (lambda x: layers.BatchNormalization(name="odd")(x), r"odd \(BatchNormalization\)"),
         (lambda x: layers.Dropout(0.5, name="odd")(x), r"odd \(Dropout\)"),
-        (lambda x: layers.Add()([x, unit(x)]), "chain of layers from below to pool6"),
+        (lambda x: add(unit(x), another(x)), r"make of it, got sum \(Add\)"),
+        (lambda x: add(x, unit(x), another(x)), r"make of it, got sum \(Add\) of other paths"),
+        (lambda x: add(x, layers.Dropout(0.5)(unit(x))), r"make of it, got sum \(Add\)"),
+        (lambda x: add(x, unit(x, filters=1)), r"make of it, got sum \(Add\)"),
+        (lambda x: layers.Multiply(name="product")([x, unit(x)]), r"got product \(Multiply\)"),
         (lambda x: layers.Conv2DTranspose(4, 1, name="odd")(x), r"odd \(Conv2DTranspose\)"),
         (lambda x: unit(x, use_bias=True), r"without bias.*got odd \(Conv2D\)"),
         (lambda x: unit(x, kernel_size=3, dilation_rate=2), r"dilation.*got odd"),
@@ -107,12 +116,27 @@ def two_units(x: Any) -> list[Any]:
 )
 def test_layers_that_cannot_train_are_named(upper: Callable[[Any], Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        units_above(network(upper), "below", train_depthwise=True)
+        blocks_above(network(upper), "below", train_depthwise=True)
 
 
 def test_a_plain_unit_can_train() -> None:
-    (found,) = units_above(network(unit), "below", train_depthwise=True)
+    found, _ = blocks_above(network(unit), "below", train_depthwise=True).blocks
+    assert isinstance(found, Unit)
     assert (found.name, found.kind, found.output) == ("unit", "pointwise", (8, 8, 4))
+
+
+@pytest.mark.parametrize("upper", [lambda x: add(x, unit(x)), lambda x: add(unit(x), x)])
+def test_a_layer_and_what_a_unit_makes_of_it_can_be_added(upper: Callable[[Any], Any]) -> None:
+    found, _ = blocks_above(network(upper), "below", train_depthwise=True).blocks
+    assert isinstance(found, Residual)
+    assert names_of(found.inner) == ["unit"]
+    assert (found.image, found.output) == ((8, 8, 4), (8, 8, 4))
+
+
+def test_a_replay_layer_that_a_sum_passes_by_is_refused() -> None:
+    """Latents of the unit alone do not hold the other path."""
+    with pytest.raises(ModelError, match="begins at unit, got one that passes it by"):
+        blocks_above(network(lambda x: add(x, unit(x))), "unit", train_depthwise=True)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +164,6 @@ def test_names_that_are_no_replay_layer(name: str, message: str) -> None:
         ({"batch_size": 1}, "at least 2 below conv6/sep"),
         ({"adapt_moments": True, "new_per_batch": 1}, "at least 2 new patterns"),
         ({"adapt_moments": True, "replay_layer": "images"}, "leave --adapt-moments out"),
-        ({"trunk_lr": 0.1, "replay_layer": "pool6"}, "no --trunk-lr at pool6"),
         ({"train_depthwise": False, "replay_layer": "conv6/sep"}, "no --freeze-depthwise"),
     ],
 )
@@ -152,9 +175,16 @@ def test_options_that_cannot_work(options: dict[str, Any], message: str) -> None
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"lr": float("nan")}, "lr as a number .* got nan"),
-        ({"trunk_lr": -1.0}, "trunk_lr as a number .* got -1"),
-        ({"epochs": 0}, "epochs .* got 0"),
+        ({"rates": {"lr": float("nan")}}, "lr as a number .* got nan"),
+        ({"rates": {"trunk_lr": -1.0}}, "trunk_lr as a number .* got -1"),
+        ({"rates": {"epochs": 0}}, "epochs .* got 0"),
+        ({"rates": {"r_max": 0.5}}, "r_max as a number from 1 to .* got 0.5"),
+        ({"rates": {"trunk_rl": 0.1}}, "got 'trunk_rl'; did you mean 'trunk_lr'"),
+        (
+            {"rates": {"trunk_lr": 0.1}, "replay_layer": "pool6"},
+            "of epochs, least_steps, lr, momentum, weight_decay, head_start, got 'trunk_lr'",
+        ),
+        ({"rates": {"adapt_rate": 0.1}}, "got 'adapt_rate'"),
         ({"replay_size": -5}, "replay_size as a whole number .* got -5"),
         ({"policy": "x"}, "a policy of algorithm1, balanced, got 'x'"),
     ],
