@@ -214,8 +214,10 @@ def breaches(manifest: Manifest, model: str, found: Mapping[str, Signature]) -> 
             problems += _odd(known[name], signature, sizes)
             if known[name].takes_rates:
                 problems += _odd_rates(known[name], signature, manifest)
-    if not problems and "save" in found and found["save"].outputs != found["restore"].inputs:
-        problems.append("restore does not take what save gives")
+    if not problems and "save" in found:
+        taken = found["restore"].inputs if "restore" in found else {}
+        if found["save"].outputs != taken:
+            problems.append("restore does not take what save gives")
     return problems
 
 
