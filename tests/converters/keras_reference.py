@@ -135,9 +135,9 @@ def _units(model: keras.Model) -> dict[str, tuple[Any, Any]]:
     kinds = keras.layers.Conv2D, keras.layers.DepthwiseConv2D
     below = {id(layer.output): layer for layer in model.layers if isinstance(layer, kinds)}
     relus = [layer for layer in model.layers if isinstance(layer, keras.layers.ReLU)]
-    above = {id(layer.input): layer.name for layer in relus}
+    above = {id(layer.input): str(layer.name) for layer in relus}
     return {
-        above.get(id(norm.output), norm.name).replace("/", "_"): (below[id(norm.input)], norm)
+        above.get(id(norm.output), str(norm.name)).replace("/", "_"): (below[id(norm.input)], norm)
         for norm in model.layers
         if isinstance(norm, BatchRenorm)
     }

@@ -80,6 +80,16 @@ def renorm_plain(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
     return gamma * ((x - batch_mean) / sigma_b * r + d) + beta
 
 
+def activated(activation: ops.Activation) -> Callable[[Any], Any]:
+    """The gradient of an activation comes from its value, not from what went in."""
+
+    def ours(x: Any) -> Any:
+        y = activation.value(x)
+        return y, lambda dy: (activation.gate(y, dy),)
+
+    return ours
+
+
 def pool_ours(x: Any) -> Any:
     y, pull = ops.global_average_pool(x)
     # The same for every pixel; whoever uses it multiplies an image with it.
@@ -125,8 +135,9 @@ CASES = [
     depthwise_case((6, 5), 1, 2, count=9),
     depthwise_case((8, 7), 2, 3, count=8, edges=((0, 1), (1, 0))),
     Case("batch_renorm", renorm_ours, renorm_plain, ((40, 6), (6,), (6,), (6,), (6,)), 3),
-    Case("relu", ops.relu, tf.nn.relu, ((9, 4),), 1),
-    Case("relu6", ops.relu6, tf.nn.relu6, ((40, 4),), 1),
+    Case("linear", activated(ops.linear), tf.identity, ((9, 4),), 1),
+    Case("relu", activated(ops.relu), tf.nn.relu, ((9, 4),), 1),
+    Case("relu6", activated(ops.relu6), tf.nn.relu6, ((40, 4),), 1),
     Case(
         "global_average_pool",
         pool_ours,
