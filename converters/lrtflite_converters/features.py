@@ -19,6 +19,8 @@ from lrtflite_converters.window import Tensor
 ADAPT_SCALARS = ("adapt_rate", "epochs", "r_max", "d_max")
 # Greatest rate of one epoch: that of several is computed with its logarithm.
 MOST_ADAPT_RATE = 1.0 - 1e-6
+# Numbers below which three or five terms of a series are exact to float32.
+SMALL = 0.1
 
 
 class Features(SignedModule):
@@ -127,20 +129,18 @@ class AdaptingFeatures(Features):
 def over_epochs(rate: Tensor, epochs: Tensor) -> Tensor:
     """Return 1 - (1 - rate)^epochs: one pass with the rate of several.
 
-    In float32 1 - rate keeps few digits of a small rate, so logarithm and exponential take the
-    quotients that cancel that error: log1p(x) = x log(u) / (u - 1) with u = 1 + x, and
-    expm1(v) = (w - 1) v / log(w) with w = exp(v).
+    In float32 1 - rate keeps few digits of a small rate, and log1p and expm1 are not built-in ops,
+    so small numbers take the first terms of a series. No term undoes another one: optimisers of
+    graphs would cancel (1 + x) - 1.
     """
-    x = -tf.minimum(rate, MOST_ADAPT_RATE)
-    u = 1.0 + x
-    v = epochs * tf.where(tf.equal(u, 1.0), x, x * tf.math.log(u) / _not_zero(u - 1.0))
-    w = tf.exp(v)
-    small = tf.equal(w, 1.0)
-    return -tf.where(small, v, (w - 1.0) * v / _not_zero(tf.math.log(w)))
-
-
-def _not_zero(x: Tensor) -> Tensor:
-    return tf.where(tf.equal(x, 0.0), tf.ones_like(x), x)
+    rate = tf.minimum(rate, MOST_ADAPT_RATE)
+    s = rate / (2.0 - rate)
+    s2 = s * s
+    # -log(1 - rate) = 2 artanh(s)
+    near = 2.0 * s * (1.0 + s2 * (1.0 / 3.0 + s2 * (1.0 / 5.0)))
+    u = epochs * tf.where(rate < SMALL, near, -tf.math.log(1.0 - rate))
+    near = u * (1.0 - u / 2.0 * (1.0 - u / 3.0 * (1.0 - u / 4.0 * (1.0 - u / 5.0))))
+    return tf.where(u < SMALL, near, 1.0 - tf.exp(-u))
 
 
 class _Frames:

@@ -88,14 +88,15 @@ def _match_relu(layer: Any, walk: Walk) -> tuple[Block, Any]:
     norm = maker(layer.input)
     if not isinstance(norm, BatchRenorm):
         raise _out_of_turn(layer, norm)
-    return _match_unit(layer, norm, _activation(layer), walk)
+    return _match_unit(layer, norm, walk)
 
 
 def _match_renorm(layer: Any, walk: Walk) -> tuple[Block, Any]:
-    return _match_unit(layer, layer, ops.linear, walk)
+    return _match_unit(layer, layer, walk)
 
 
-def _match_unit(last: Any, norm: Any, activation: Activation, walk: Walk) -> tuple[Block, Any]:
+def _match_unit(last: Any, norm: Any, walk: Walk) -> tuple[Block, Any]:
+    """`last` is the activation, or `norm` itself where there is none."""
     convolution = maker(norm.input)
     if not isinstance(convolution, (layers.Conv2D, layers.DepthwiseConv2D)):
         raise _out_of_turn(last, convolution)
@@ -107,7 +108,7 @@ def _match_unit(last: Any, norm: Any, activation: Activation, walk: Walk) -> tup
     unit = unit_of(
         convolution,
         norm,
-        activation,
+        ops.linear if last is norm else _activation(last),
         name=last.name,
         padding=padding,
         train_depthwise=walk.train_depthwise,
@@ -122,9 +123,11 @@ def _match_add(layer: Any, walk: Walk) -> tuple[Block, Any]:
         for joined, made in (inputs, reversed(inputs)):
             inner = Walk(maker(joined).name, joined, walk.train_depthwise)
             try:
-                return Residual(inner.chain(made)), joined
+                chain = inner.chain(made)
             except ModelError:
                 continue
+            if chain.output == chain.image:  # Keras would also stretch one path to the other
+                return Residual(chain), joined
     raise ModelError(
         f"Expected a sum of a layer and what units make of it, got {describe(layer)} of other "
         "paths; replay a layer above it"

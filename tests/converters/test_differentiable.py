@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite_converters import differentiable as ops
+from lrtflite_converters.renorm import Renorm
 from lrtflite_converters.tflite import to_tflite
 from lrtflite_converters.window import Edges
 
@@ -61,7 +62,7 @@ class Case:
 
 
 def renorm_ours(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
-    norm = ops.Renorm.of([x], gamma, beta, mean, tf.square(spread), **LIMITS)
+    norm = Renorm.of([x], gamma, beta, mean, tf.square(spread), **LIMITS)
 
     def pull(dy: Any) -> Any:
         pulled = norm.pull([x], [dy])
@@ -77,6 +78,16 @@ def renorm_plain(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
     r = tf.stop_gradient(tf.clip_by_value(sigma_b / sigma, 1 / 1.25, 1.25))
     d = tf.stop_gradient(tf.clip_by_value((batch_mean - mean) / sigma, -0.5, 0.5))
     return gamma * ((x - batch_mean) / sigma_b * r + d) + beta
+
+
+def activated(activation: ops.Activation) -> Callable[[Any], Any]:
+    """The gradient of an activation comes from its value, not from what went in."""
+
+    def ours(x: Any) -> Any:
+        y = activation.value(x)
+        return y, lambda dy: (activation.gate(y, dy),)
+
+    return ours
 
 
 def pool_ours(x: Any) -> Any:
@@ -124,8 +135,9 @@ CASES = [
     depthwise_case((6, 5), 1, 2, count=9),
     depthwise_case((8, 7), 2, 3, count=8, edges=((0, 1), (1, 0))),
     Case("batch_renorm", renorm_ours, renorm_plain, ((40, 6), (6,), (6,), (6,), (6,)), 3),
-    Case("relu", ops.relu, tf.nn.relu, ((9, 4),), 1),
-    Case("relu6", ops.relu6, tf.nn.relu6, ((40, 4),), 1),
+    Case("linear", activated(ops.linear), tf.identity, ((9, 4),), 1),
+    Case("relu", activated(ops.relu), tf.nn.relu, ((9, 4),), 1),
+    Case("relu6", activated(ops.relu6), tf.nn.relu6, ((40, 4),), 1),
     Case(
         "global_average_pool",
         pool_ours,
@@ -182,7 +194,7 @@ def test_constant_kernels_are_left_to_delegates() -> None:
 def test_moments_move_as_the_paper_says() -> None:
     x = np.random.default_rng(0).normal(2, 3, (40, 6)).astype(np.float32)
     ones, zeros = np.ones(6, np.float32), np.zeros(6, np.float32)
-    norm = ops.Renorm.of([x], ones, zeros, zeros, ones, **LIMITS)
+    norm = Renorm.of([x], ones, zeros, zeros, ones, **LIMITS)
     mean, variance = norm.moved(zeros, ones, rate=0.1)
     np.testing.assert_allclose(mean, 0.1 * x.mean(0), rtol=1e-5)
     np.testing.assert_allclose(variance, 0.9 + 0.1 * x.var(0, ddof=1), rtol=1e-5)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras as keras
+from keras_reference import as_network
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import BundleError, ConversionError, InputError, ModelError
@@ -23,8 +25,8 @@ from lrtflite.shipping import shipped_labels
 from lrtflite_converters.convert import convert
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.features import Features
-from lrtflite_converters.options import ExportOptions, read_labels
-from lrtflite_converters.split import below
+from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.source import Source, read_labels
 from lrtflite_converters.tflite import to_tflite
 
 
@@ -44,7 +46,7 @@ def model() -> keras.Model:
 def bundle(model: keras.Model, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     out = tmp_path_factory.mktemp("export") / "deep" / "bundle"
     options = ExportOptions(batch_size=10, new_per_batch=3, replay_size=70, policy="balanced")
-    return Bundle.open(export_bundle(model, out, options=options, backbone="a test"))
+    return Bundle.open(export_bundle(as_network(model), out, options=options))
 
 
 DEVICE = """
@@ -85,7 +87,7 @@ def test_the_manifest(bundle: Bundle) -> None:
     manifest = bundle.manifest
     assert (manifest.replay_layer, manifest.input_size) == ("pool6", 32)
     assert (manifest.latent_shape, manifest.slots) == ((128,), 8)
-    assert (manifest.batch_size, manifest.new_per_batch) == (10, 3)
+    assert (manifest.feeding.batch_size, manifest.feeding.new_per_batch) == (10, 3)
     assert (manifest.replay_size, manifest.policy) == (70, "balanced")
     assert set(manifest.files) == {"features.tflite", "head.tflite", "golden.npz"}
     assert "CONV_2D v1" in manifest.ops["features.tflite"]
@@ -97,22 +99,23 @@ def test_the_manifest(bundle: Bundle) -> None:
 def test_a_bundle_is_replaced_and_anything_else_is_not(
     model: keras.Model, bundle: Bundle, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
+    network, out = as_network(model), tmp_path / "out"
     out.mkdir()
     (out / "thesis.tex").write_text("years of work")
     with pytest.raises(BundleError, match="new or empty folder"):
-        export_bundle(model, out, options=ExportOptions(), backbone="x")
+        export_bundle(network, out, options=ExportOptions())
     # A manifest beside it does not make it a bundle.
     (out / "manifest.json").write_text("{}")
     with pytest.raises(BundleError, match="a bundle and nothing else"):
-        export_bundle(model, out, options=ExportOptions(), backbone="x")
+        export_bundle(network, out, options=ExportOptions())
     assert (out / "thesis.tex").read_text() == "years of work"
     before = bundle.manifest
     options = ExportOptions(batch_size=10, new_per_batch=3)
+    another = dataclasses.replace(network, origin="another")
     with pytest.raises(BundleError, match=r"got the bundle .* give --replace"):
-        export_bundle(model, bundle.path, options=options, backbone="another")
+        export_bundle(another, bundle.path, options=options)
     assert Bundle.open(bundle.path).manifest == before
-    export_bundle(model, bundle.path, options=options, backbone="another", replace=True)
+    export_bundle(another, bundle.path, options=options, replace=True)
     assert Bundle.open(bundle.path).manifest.backbone == "another"
     assert before.backbone == "a test"
     assert [path.name for path in bundle.path.parent.iterdir()] == ["bundle"]
@@ -140,7 +143,7 @@ def test_labels_and_slots_must_fit(model: keras.Model, tmp_path: Path) -> None:
         (ExportOptions(labels=("a", "b")), "3 classes that the model has learned"),
     ):
         with pytest.raises(ModelError, match=message):
-            export_bundle(model, tmp_path / "out", options=options, backbone="x")
+            export_bundle(as_network(model), tmp_path / "out", options=options)
         assert not (tmp_path / "out").exists()
 
 
@@ -165,7 +168,7 @@ def test_read_labels(tmp_path: Path) -> None:
     # A single label is a label, unless it looks like a file that is not there.
     assert read_labels("dr. pepper") == ("dr. pepper",)
     for missing in ("lables.txt", str(tmp_path / "labels")):
-        with pytest.raises(ModelError, match=f"got {missing}, which is no file"):
+        with pytest.raises(ModelError, match=f"got {missing}, which is not a file"):
             read_labels(missing)
 
 
@@ -193,13 +196,13 @@ def test_a_model_without_the_layer() -> None:
     images = keras.Input((32, 32, 3))
     other = keras.Model(images, keras.layers.Flatten()(images))
     with pytest.raises(ModelError, match="'pool6'"):
-        Features(below(other, "pool6"))
+        Features(as_network(other), "pool6")
 
 
 def test_an_untrained_network_is_refused(tmp_path: Path) -> None:
     fading = mobilenet_v1(alpha=0.125, input_size=32, classes=0)
     with pytest.raises(ModelError, match="Expected a trained network"):
-        export_bundle(fading, tmp_path / "out", options=ExportOptions(), backbone="x")
+        export_bundle(as_network(fading), tmp_path / "out", options=ExportOptions())
     assert not (tmp_path / "out").exists()
 
 
@@ -209,13 +212,18 @@ def test_a_network_with_nan_in_it_is_refused(model: keras.Model, tmp_path: Path)
     norm = next(layer for layer in spoilt.layers if type(layer).__name__ == "BatchRenorm")
     norm.gamma.assign(norm.gamma * float("nan"))
     with pytest.raises(ModelError, match="finite weights, got NaN"):
-        export_bundle(spoilt, tmp_path / "out", options=ExportOptions(), backbone="x")
+        export_bundle(as_network(spoilt), tmp_path / "out", options=ExportOptions())
     assert not (tmp_path / "out").exists()
 
 
 def test_model_and_weights_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="got both"):
-        convert(tmp_path / "b", options=ExportOptions(), model="m.keras", weights="demo")
+        convert(
+            tmp_path / "b",
+            options=ExportOptions(),
+            source=Source(model="m.keras", weights="demo"),
+        )
+    assert not (tmp_path / "b").exists()
 
 
 def test_what_was_learned_on_the_host_ships_with_a_memory(
@@ -226,7 +234,7 @@ def test_what_was_learned_on_the_host_ships_with_a_memory(
     images = rng.integers(0, 256, (6, 32, 32, 3)).astype(np.uint8)
     batch = FirstBatch(images, np.array([0, 0, 0, 1, 1, 1], np.int32))
     options = ExportOptions(batch_size=10, new_per_batch=3)
-    out = export_bundle(model, tmp_path / "b", options=options, backbone="x", batch=batch)
+    out = export_bundle(as_network(model), tmp_path / "b", options=options, batch=batch)
     bundle = Bundle.open(out)
     # "hat" has a name and no patterns.
     assert shipped_labels(bundle) == ("cup", "ball")
@@ -249,6 +257,8 @@ import numpy as np
 from lrtflite import Learner
 learner = Learner.open(sys.argv[1], runtime=sys.argv[2])
 frames = np.load(sys.argv[3])
-print(json.dumps([learner.memory.latents.tolist(), learner.extract(frames).tolist(),
-                  learner.memory.labels.tolist(), learner.sessions, learner.learned]))
+memory = learner.memory
+latents = memory.latents(np.arange(len(memory)))
+print(json.dumps([latents.tolist(), learner.extract(frames).tolist(),
+                  memory.slots.tolist(), learner.sessions, learner.learned]))
 """

@@ -28,14 +28,11 @@ def main() -> None:
     from keras_reference import small_network
 
     from lrtflite.checkpoint import FORMAT as STATE_FORMAT
-    from lrtflite.host.mobilenet import scale_frames
-    from lrtflite.host.network import Network
-    from lrtflite.layer_names import MOBILENET_V1
     from lrtflite.manifest import FORMAT as BUNDLE_FORMAT
     from lrtflite_converters.export import export_bundle
     from lrtflite_converters.options import ExportOptions
 
-    model = small_network(seed=0, input_size=32, alpha=1 / 16)
+    network = small_network(seed=0, input_size=32, alpha=1 / 16)
     options = ExportOptions(
         replay_layer="conv6/dw",
         classes=4,
@@ -45,7 +42,7 @@ def main() -> None:
         adapt_moments=True,
     )
     bundle, state = HERE / f"bundle-{BUNDLE_FORMAT}", HERE / f"state-{STATE_FORMAT}"
-    export_bundle(Network(MOBILENET_V1, model, scale_frames, "a test"), bundle, options=options)
+    export_bundle(network, bundle, options=options)
     # The costs of one machine say nothing of the format.
     manifest = json.loads((bundle / "manifest.json").read_text())
     manifest["measured"] = None

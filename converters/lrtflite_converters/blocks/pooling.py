@@ -59,5 +59,8 @@ class PoolingTrace(Trace):
             x = self.source.again(part, after=gradient)
             image = tf.reshape(x, [-1, *self.pooling.image])
             (dimage,) = self.pooling.pool(image)[1](gradient)
-            found.append(tf.reshape(self.source.gate(image, dimage), x.shape))
+            dimage = self.source.gate(image, dimage)
+            if dimage.shape != image.shape:  # no activation has spread it over the pixels
+                dimage = tf.broadcast_to(dimage, image.shape)
+            found.append(tf.reshape(dimage, x.shape))
         return found
