@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from coloured_source import ColouredSource
-from lrtflite.data import FrameSource, SourceEntry, SourceRequest, open_source
+from lrtflite.data import FrameSource, SourceEntry, SourceRequest, open_source, registry
 from lrtflite.data.choice import ClassChoice
 from lrtflite.data.registry import SOURCES
 from lrtflite.errors import DataError, InputError
+from lrtflite.table import Table
 
 requests: list[SourceRequest] = []
 
@@ -30,7 +31,9 @@ def test_a_new_source_is_one_line_in_the_table(
     takes: str, argument: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = SourceEntry(f"{__name__}:open_coloured", takes=takes, summary="plain colours")
-    monkeypatch.setitem(SOURCES, "coloured", entry)
+    table = Table("data set", SOURCES)
+    table.register("coloured", entry)
+    monkeypatch.setattr(registry, "SOURCES", table)
     requests.clear()
     name = f"coloured:{argument}" if argument else "coloured"
     source = open_source(f"{name}?shade=dark&classes=2", size=8, seed=3, skip_unreadable=True)
