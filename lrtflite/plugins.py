@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import os
+from functools import lru_cache
 from importlib import metadata
 
 from lrtflite.errors import PluginError
@@ -42,7 +43,9 @@ def _named() -> list[tuple[str, str]]:
     return found + [(module, f"the entry point {name}") for name, module in _entry_points()]
 
 
+@lru_cache(maxsize=1)
 def _entry_points() -> list[tuple[str, str]]:
+    """Return name and module of each entry point; cached, because all packages are looked at."""
     entries = metadata.entry_points()
     # Python 3.9 has no `select`.
     group = entries.select(group=GROUP) if hasattr(entries, "select") else entries.get(GROUP, ())

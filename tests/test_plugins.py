@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lrtflite.plugins import load_plugins
+
 READ = """
 from lrtflite.errors import PluginError
 from lrtflite.replay.policies import POLICIES
@@ -88,3 +90,9 @@ def test_an_entry_point_of_nothing(tmp_path: Path) -> None:
         "Expected a plugin in the module 'my_policies', named by the entry point mine, "
         "got: No module named 'my_policies'; install it, or take its name out"
     )
+
+
+def test_packages_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    load_plugins()
+    monkeypatch.setattr("importlib.metadata.entry_points", lambda: pytest.fail("looked again"))
+    load_plugins()
