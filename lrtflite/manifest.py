@@ -17,8 +17,9 @@ from lrtflite.training import Rate, Training
 
 FORMAT = 6
 LATENT_DTYPES = ("float32", "uint8", "int8")
-# Rules by which states merge, tensor by tensor.
-MERGING = ("sum", "refuse")
+# Rules by which states merge, tensor by tensor: they add up, `consolidate` computes them again from
+# those that add up, or such states cannot be merged.
+MERGING = ("sum", "solve", "refuse")
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ class Manifest:
     policy: str
     backbone: str
     trains_trunk: bool
+    pooled: bool = False
     files: dict[str, File] = field(default_factory=dict)
     ops: dict[str, list[str]] = field(default_factory=dict)
     tools: dict[str, str] = field(default_factory=dict)

@@ -18,7 +18,7 @@ from lrtflite.training import Rate
 # Fields of each plain type.
 _COUNTS = ("input_size", "replay_size")
 _TEXTS = ("network", "replay_layer", "strategy", "policy", "codec", "backbone")
-_FLAGS = ("adapt_moments", "train_depthwise", "trains_trunk")
+_FLAGS = ("adapt_moments", "pooled", "train_depthwise", "trains_trunk")
 _DTYPES = ("latent_dtype", "train_dtype")
 
 

@@ -37,6 +37,12 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             show_default=pooled,
         ),
         click.option(
+            "--pooled",
+            is_flag=True,
+            help="Take the average of the replay layer's output over all pixels: a small latent, and "
+            "only the last layer trains.",
+        ),
+        click.option(
             "--network",
             type=click.Choice(list(NETWORKS)),
             default=next(iter(NETWORKS)),

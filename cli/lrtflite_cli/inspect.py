@@ -31,7 +31,7 @@ def command(bundle: str, as_json: bool) -> None:
     rows = [
         ("network", f"{manifest.network}, {manifest.backbone}"),
         ("frames", f"{manifest.input_size} x {manifest.input_size} RGB, uint8"),
-        ("replay layer", manifest.replay_layer),
+        ("replay layer", manifest.replay_layer + (", pooled" if manifest.pooled else "")),
         ("latent", f"{shape} {manifest.latent_dtype}, {manifest.latent_bytes:,} bytes"),
         (
             "replay memory",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lrtflite.feeding import Feeding
+from lrtflite.feeding import SESSION, Feeding
 from lrtflite.networks import Architecture
 from lrtflite.training import Rate
 
@@ -31,6 +31,10 @@ NATIVE = {"trunk_lr": 0.0003, "moment_rate": 0.0001}
 R_MAX, D_MAX = 3.0, 5.0
 # Greatest limits of r and d: far beyond any that keep Batch Renorm from being plain normalisation.
 MOST_R, MOST_D = 1e6, 1e6
+# Patterns that a closed form takes at a time: a session of five seconds of video is one call.
+GATHERED_AT_ONCE = 32
+# Temperatures of the closed forms, chosen on validation streams so that confidence is accuracy.
+LDA_TEMPERATURE, NCM_TEMPERATURE = 12.0, 0.02
 # Share of a session's frames in the moments below the replay layer, for each epoch.
 ADAPT_RATE = 5e-5
 
@@ -39,17 +43,19 @@ ADAPT_RATE = 5e-5
 class Place:
     """Where a head stands: above which layer of which network, with how many features.
 
-    `adapts` says whether the moments below the replay layer follow the data.
+    `adapts` says whether the moments below the replay layer follow the data, `pooled` whether its
+    latents are the global average of the layer's output.
     """
 
     architecture: Architecture
     replay_layer: str
     features: int = MEASURED_FEATURES
     adapts: bool = False
+    pooled: bool = False
 
     @property
     def trains_trunk(self) -> bool:
-        return self.architecture.trains_trunk(self.replay_layer)
+        return not self.pooled and self.architecture.trains_trunk(self.replay_layer)
 
     @property
     def is_quick(self) -> bool:
@@ -59,7 +65,8 @@ class Place:
 
 def default_minibatch(place: Place) -> tuple[int, int]:
     """Return its size and its new patterns: those of the paper's app, or of its experiments."""
-    return (120, 20) if place.replay_layer == place.architecture.pooled else (128, 21)
+    is_pooled = place.pooled or place.replay_layer == place.architecture.pooled
+    return (120, 20) if is_pooled else (128, 21)
 
 
 def sgd_feeding(place: Place) -> Feeding:
@@ -96,6 +103,23 @@ def sgd_rates(place: Place) -> dict[str, Rate]:
             meaning="share of a mini-batch in the moving moments above the replay layer",
         )
     return rates
+
+
+def gathering(place: Place) -> Feeding:
+    """Return how a closed form is fed: each pattern of the session once, nothing replayed."""
+    return Feeding(
+        batch_size=GATHERED_AT_ONCE,
+        new_per_batch=GATHERED_AT_ONCE,
+        epochs=1,
+        least_steps=1,
+        replays=False,
+        gathers=SESSION,
+    )
+
+
+def temperature(value: float) -> dict[str, Rate]:
+    """Return the rate by which a closed form divides its scores."""
+    return {"temperature": Rate(value, 1e-6, 1e6, "scores are divided by it; greater is less sure")}
 
 
 def renorm_rates(place: Place) -> dict[str, Rate]:

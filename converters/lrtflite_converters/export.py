@@ -24,6 +24,7 @@ from lrtflite.runtime import describe_runtime, installed_runtimes
 from lrtflite.slots import check_label
 from lrtflite.training import Training
 from lrtflite_converters import on_device
+from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.features import AdaptingFeatures, Features
 from lrtflite_converters.golden import check_parts, golden_vectors
 from lrtflite_converters.heads import HEADS
@@ -69,7 +70,7 @@ def export_bundle(
     destination = Destination.at(out, replace=replace)
     stage(f"splitting the network at {options.layer}")
     parts = split_network(network, options)
-    check_parts(network, parts.features, parts.head)
+    check_parts(network, parts.features, parts.head, options)
     stage("converting the features")
     contents = {FEATURES: parts.features.to_bytes()}
     stage("converting the head")
@@ -88,17 +89,23 @@ def export_bundle(
 
 def split_network(network: Network, options: ExportOptions) -> Parts:
     """Make the two models of a bundle."""
-    layer = options.layer
-    training = options.training(network.features)
+    layer, pooled = options.layer, options.pooled
+    training = options.training(network.features(layer if pooled else None))
     feeding = training.feeding
     if options.adapt_moments:
-        below = blocks_below(network, layer)
-        features: Features = AdaptingFeatures(network, layer, below, group=feeding.new_per_batch)
+        features: Features = AdaptingFeatures(
+            network,
+            layer,
+            blocks_below(network, layer, pooled=pooled),
+            group=feeding.new_per_batch,
+            pooled=pooled,
+        )
     else:
-        features = Features(network, layer)
+        features = Features(network, layer, pooled=pooled)
     strategy = options.chosen_strategy
+    above = blocks_above(network, layer, train_depthwise=options.train_depthwise)
     trunk = Trunk(
-        blocks_above(network, layer, train_depthwise=options.train_depthwise),
+        Chain((), features.latent_shape) if pooled else above,
         scale=network.scale if features.reads_frames else None,
         regulariser=REGULARISERS.choose(strategy.regulariser)(),
     )
@@ -110,7 +117,7 @@ def split_network(network: Network, options: ExportOptions) -> Parts:
         moments_adapt=options.adapt_moments,
     )
     head = HEADS.choose(strategy.head)(plan)
-    if learned:
+    if learned and not pooled:
         fc7, free = network.classifier, len(labels) - len(learned)
         assert fc7 is not None
         weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
@@ -144,6 +151,7 @@ def _manifest(network: Network, options: ExportOptions, parts: Parts) -> Manifes
     return Manifest(
         network=network.architecture.name,
         replay_layer=options.layer,
+        pooled=options.pooled,
         strategy=options.strategy_name,
         input_size=network.input_size,
         latent_shape=parts.features.latent_shape,

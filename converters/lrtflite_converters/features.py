@@ -29,9 +29,9 @@ class Features(SignedModule):
     below: keras.Model
     network: Network
 
-    def __init__(self, network: Network, replay_layer: str) -> None:
+    def __init__(self, network: Network, replay_layer: str, *, pooled: bool = False) -> None:
         super().__init__()
-        output = network.layer(replay_layer).output
+        output = network.output(replay_layer, pooled=pooled)
         # Only the variables are tracked: saving a tracked Keras model traces each of its layers
         # several times over, which is most of a conversion's time and changes no byte of the file.
         object.__setattr__(self, "below", keras.Model(network.model.input, output, name="below"))
@@ -79,7 +79,9 @@ class AdaptingFeatures(Features):
 
     chain: Chain
 
-    def __init__(self, network: Network, replay_layer: str, chain: Chain, *, group: int) -> None:
+    def __init__(
+        self, network: Network, replay_layer: str, chain: Chain, *, group: int, pooled: bool = False
+    ) -> None:
         """`chain` has the blocks from the frames to the latents."""
         object.__setattr__(self, "chain", chain)
         self.group = group
@@ -87,7 +89,7 @@ class AdaptingFeatures(Features):
             name: tf.Variable(tf.constant(chain.tensors[name], tf.float32), name=name)
             for name in chain.moments
         }
-        super().__init__(network, replay_layer)
+        super().__init__(network, replay_layer, pooled=pooled)
 
     def declare_all(self, *, group: int) -> None:
         super().declare_all(group=self.group)

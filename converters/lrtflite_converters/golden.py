@@ -21,6 +21,7 @@ from lrtflite.host.network import Network
 from lrtflite.training import Training
 from lrtflite_converters.features import Features
 from lrtflite_converters.heads.head import Head
+from lrtflite_converters.options import ExportOptions
 
 FRAMES = 6
 # Frames of each session. One class first: rounding grows with every step through many layers.
@@ -42,11 +43,12 @@ FAINTEST = 1e-6
 ROUNDING = 1e-3
 
 
-def check_parts(network: Network, features: Features, head: Head) -> None:
+def check_parts(network: Network, features: Features, head: Head, options: ExportOptions) -> None:
     """Raise unless the two parts, one after the other, are the network, and it makes sense."""
     model = network.model
     frames = _frames(network.input_size, np.random.default_rng(0))
-    whole = keras.Model(model.input, network.layer(network.architecture.pooled).output)
+    last = options.layer if options.pooled else network.architecture.pooled
+    whole = keras.Model(model.input, network.output(last, pooled=options.pooled))
     expected = whole(network.scale(frames)).numpy()
     latents = features.run("extract", frames=frames)["latents"]
     found = np.asarray(head.trunk.infer(tf.constant(latents)))

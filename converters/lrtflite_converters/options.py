@@ -31,7 +31,7 @@ SEED_MEMORY = 500
 class ExportOptions:
     """How a bundle learns. None stands for the default at the replay layer.
 
-    `rates` are numbers by name, as `Training.with_options` takes them; `seed_memory` latents ship
+    With `pooled`, latents are the global average of the replay layer's output. `rates` are numbers by name, as `Training.with_options` takes them; `seed_memory` latents ship
     with what a model learned on the host.
     """
 
@@ -47,6 +47,7 @@ class ExportOptions:
     codec: str | None = None
     train_depthwise: bool = True
     adapt_moments: bool = False
+    pooled: bool = False
     rates: Mapping[str, float] = field(default_factory=dict)
     seed_memory: int = SEED_MEMORY
 
@@ -54,6 +55,7 @@ class ExportOptions:
         place = self.place(MEASURED_FEATURES)
         self.architecture.check_layer(self.layer)
         self.chosen_strategy.check(self.strategy_name, place)
+        self._check_pooled()
         self._check_minibatch()
         self._check_moments()
         if not self.train_depthwise and not place.trains_trunk:
@@ -102,7 +104,7 @@ class ExportOptions:
         )
 
     def place(self, features: int) -> Place:
-        return Place(self.architecture, self.layer, features, self.adapt_moments)
+        return Place(self.architecture, self.layer, features, self.adapt_moments, self.pooled)
 
     def training(self, features: int) -> Training:
         """Return how a head above so many features trains."""
@@ -128,6 +130,14 @@ class ExportOptions:
                 f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below "
                 f"{self.architecture.resting_layers[0]}, where Batch Renorm takes moments of it, "
                 f"got {batch}; the paper uses 128"
+            )
+
+    def _check_pooled(self) -> None:
+        architecture = self.architecture
+        if self.pooled and self.layer in (architecture.replay_layers[0], architecture.pooled):
+            raise ModelError(
+                f"Expected a layer between {architecture.replay_layers[0]} and "
+                f"{architecture.pooled} with --pooled, got {self.layer!r}; leave --pooled out"
             )
 
     def _check_moments(self) -> None:

@@ -8,7 +8,7 @@ go on. To let one more kind of layer train, write such a function.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tf_keras as keras
@@ -63,10 +63,11 @@ def blocks_above(network: Network, replay_layer: str, *, train_depthwise: bool) 
     return _between(network, replay_layer, network.architecture.pooled, train_depthwise)
 
 
-def blocks_below(network: Network, replay_layer: str) -> Chain:
-    """Return the blocks from the frames to a replay layer."""
+def blocks_below(network: Network, replay_layer: str, *, pooled: bool = False) -> Chain:
+    """Return the blocks from the frames to a replay layer; with `pooled`, to its average."""
     first = network.architecture.replay_layers[0]
-    return _between(network, first, replay_layer, train_depthwise=False)
+    chain = _between(network, first, replay_layer, train_depthwise=False)
+    return replace(chain, blocks=(*chain.blocks, Pooling(chain.output))) if pooled else chain
 
 
 def _between(network: Network, first: str, last: str, train_depthwise: bool) -> Chain:

@@ -13,7 +13,16 @@ from lrtflite.errors import ModelError
 from lrtflite.feeding import Feeding
 from lrtflite.table import Table
 from lrtflite.training import Rate, Training
-from lrtflite_converters.defaults import Place, renorm_rates, sgd_feeding, sgd_rates
+from lrtflite_converters.defaults import (
+    LDA_TEMPERATURE,
+    NCM_TEMPERATURE,
+    Place,
+    gathering,
+    renorm_rates,
+    sgd_feeding,
+    sgd_rates,
+    temperature,
+)
 
 
 @dataclass(frozen=True)
@@ -52,6 +61,20 @@ STRATEGIES: Table[Strategy] = Table(
     {
         "cwr": Strategy("the last layer alone, as CWR*", "cwr", trunk=False),
         "ar1free": Strategy("all above the replay layer, the last one as CWR*", "cwr", trunk=True),
+        "lda": Strategy(
+            "a last layer in closed form, from sums that no session can overwrite",
+            "lda",
+            rates=lambda place: temperature(LDA_TEMPERATURE),
+            feeding=gathering,
+            trunk=False,
+        ),
+        "ncm": Strategy(
+            "the nearest class mean, from sums as well",
+            "ncm",
+            rates=lambda place: temperature(NCM_TEMPERATURE),
+            feeding=gathering,
+            trunk=False,
+        ),
     },
 )
 

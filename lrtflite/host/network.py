@@ -28,10 +28,14 @@ class Network:
     def input_size(self) -> int:
         return int(self.model.input_shape[1])
 
-    @property
-    def features(self) -> int:
-        """Return the length of the vector that the classifier gets."""
-        return int(self.layer(self.architecture.pooled).output_shape[-1])
+    def features(self, layer: str | None = None) -> int:
+        """Return the length of the vector that the classifier gets, or of a layer's average."""
+        return int(self.layer(layer or self.architecture.pooled).output_shape[-1])
+
+    def output(self, layer: str, *, pooled: bool = False) -> Any:
+        """Return the output of a layer as a Keras tensor; with `pooled`, its average over pixels."""
+        output = self.layer(layer).output
+        return keras.layers.GlobalAveragePooling2D()(output) if pooled else output
 
     @property
     def classifier(self) -> Any | None:

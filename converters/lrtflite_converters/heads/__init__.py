@@ -13,4 +13,11 @@ from lrtflite.table import Table
 if TYPE_CHECKING:
     from lrtflite_converters.heads.head import Head
 
-HEADS: Table[type[Head]] = Table("head", {"cwr": "lrtflite_converters.heads.cwr:CwrHead"})
+HEADS: Table[type[Head]] = Table(
+    "head",
+    {
+        "cwr": "lrtflite_converters.heads.cwr:CwrHead",
+        "lda": "lrtflite_converters.heads.lda:LdaHead",
+        "ncm": "lrtflite_converters.heads.ncm:NcmHead",
+    },
+)

@@ -1,0 +1,54 @@
+"""Solve symmetric positive definite systems with built-in TFLite ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from lrtflite_converters.window import Tensor
+
+# Least divisor: rows that are solved have nothing left to divide.
+_TINY = 1e-30
+
+
+def solve(
+    apply: Callable[[Tensor], Tensor],
+    targets: Tensor,
+    start: Tensor,
+    *,
+    diagonal: Tensor,
+    tolerance: float,
+    most_steps: int,
+) -> Tensor:
+    """Return rows x (C, F) with A x_c = targets_c, where `apply` multiplies rows by A.
+
+    Conjugate gradients, preconditioned by the `diagonal` (F,) of A, from `start`, until every
+    residual is below `tolerance` times the length of its target, or `most_steps` are taken. A row
+    of zeros in `targets` and `start` stays zero.
+    """
+    goal = tolerance * tolerance * _dot(targets, targets)
+    inverse = 1.0 / diagonal
+
+    def goes_on(step: Tensor, x: Tensor, r: Tensor, p: Tensor, power: Tensor) -> Tensor:
+        left = tf.reduce_max(_dot(r, r) - goal) > 0.0
+        return tf.logical_and(left, step < float(most_steps))
+
+    def advance(step: Tensor, x: Tensor, r: Tensor, p: Tensor, power: Tensor) -> tuple[Tensor, ...]:
+        q = apply(p)
+        size = power / tf.maximum(_dot(p, q), _TINY)
+        x, r = x + size * p, r - size * q
+        y = r * inverse
+        next_power = _dot(r, y)
+        p = y + next_power / tf.maximum(power, _TINY) * p
+        return step + 1.0, x, r, p, next_power
+
+    r = targets - apply(start)
+    p = r * inverse
+    first = (tf.zeros([]), start, r, p, _dot(r, p))
+    return tf.while_loop(goes_on, advance, first)[1]
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    """(C, F), (C, F) -> (C, 1)."""
+    return tf.reduce_sum(a * b, axis=-1, keepdims=True)

@@ -1,0 +1,117 @@
+"""A head that cannot forget: linear discriminant analysis from sums over the patterns.
+
+Sums do not depend on the order of sessions, so there is nothing to forget and nothing to replay, and
+the sums of two devices add up. The within-class covariance is shrunk towards its mean variance,
+e = F / (F + N), and the weights of each class solve A w = mean (docs/studies/closed-form.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from lrtflite_converters.class_sums import ClassSums, transform
+from lrtflite_converters.conjugate_gradients import solve
+from lrtflite_converters.heads.head import Head, Rates, softmax_over
+from lrtflite_converters.signature import Outputs
+from lrtflite_converters.window import Tensor
+
+# Residual, relative to the target, at which a system counts as solved; and the most steps.
+TOLERANCE, MOST_STEPS = 2e-5, 400
+# Least variance of patterns of length 1: frames that are all alike have none, and rounding would
+# decide. Photographs have some 0.3.
+LEAST_VARIANCE = 0.01
+
+
+class LdaHead(Head):
+    """Scatter (F, F) and class sums; weights (C, F) and bias (C,) that follow from them."""
+
+    scalars = {"consolidate": ("temperature",)}
+
+    def build(self) -> None:
+        slots, features = self.slots, self.trunk.features
+        self.classes = ClassSums(slots, features)
+        self.scatter = tf.Variable(tf.zeros((features, features)), name="scatter")
+        self.weights = tf.Variable(tf.zeros((slots, features)), name="weights")
+        self.bias = tf.Variable(tf.zeros(slots), name="bias")
+        # Scores are divided by the temperature.
+        self.temperature = tf.Variable(tf.ones(1), name="temperature")
+
+    @property
+    def state(self) -> dict[str, tf.Variable]:
+        return {"scatter": self.scatter, **self.classes.state, **self._solved}
+
+    @property
+    def _solved(self) -> dict[str, tf.Variable]:
+        return {"weights": self.weights, "bias": self.bias, "temperature": self.temperature}
+
+    @property
+    def merging(self) -> dict[str, str]:
+        return {name: "solve" if name in self._solved else "sum" for name in self.state}
+
+    def learned(self) -> Tensor:
+        return self.classes.learned()
+
+    def infer(self, latents: Tensor) -> Outputs:
+        z = transform(self.trunk.infer(latents))
+        learned = self.learned()
+        scores = tf.matmul(z, self.weights, transpose_b=True) + self.bias
+        masked = scores - 1e9 * (1.0 - learned)
+        return {
+            "probabilities": softmax_over(scores / self.temperature, learned),
+            "familiarity": self.classes.familiarity(z, masked),
+        }
+
+    def gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> None:
+        taken = tf.reduce_max(targets, axis=-1, keepdims=True)
+        z = transform(self.trunk.infer_parts(latents)) * taken
+        self.scatter.assign_add(tf.matmul(z, z, transpose_a=True))
+        self.classes.gather(z, targets)
+
+    def consolidate(self, counts: Tensor, rates: Rates) -> None:
+        """Solve for the weights, starting from the last ones."""
+        means, learned = self.classes.means(), self.learned()[:, tf.newaxis]
+        apply, diagonal = self._covariance()
+        weights = solve(
+            apply,
+            means,
+            self.weights * learned,
+            diagonal=diagonal,
+            tolerance=TOLERANCE,
+            most_steps=MOST_STEPS,
+        )
+        self.weights.assign(weights)
+        self.bias.assign(-0.5 * tf.reduce_sum(means * weights, axis=-1))
+        self.temperature.assign(tf.reshape(rates["temperature"], [1]))
+
+    def forget(self, mask: Tensor) -> None:
+        """Drop classes. The scatter around their means stays: it is shared by all classes."""
+        sums = tf.convert_to_tensor(self.classes.sums)
+        gone = sums * (mask * self.classes.inverse_counts())[:, tf.newaxis]
+        self.scatter.assign_sub(tf.matmul(gone, sums, transpose_a=True))
+        self.classes.forget(mask)
+        kept = 1.0 - mask
+        self.weights.assign(self.weights * kept[:, tf.newaxis])
+        self.bias.assign(self.bias * kept)
+
+    def _covariance(self) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+        """Return a function that multiplies rows by the shrunk covariance, and its diagonal."""
+        features = float(self.trunk.features)
+        patterns = tf.maximum(tf.reshape(self.classes.patterns, []), 1.0)
+        shrinkage = features / (features + patterns)
+        within = self.classes.within()
+        variance = tf.maximum(
+            tf.reduce_sum(within) / patterns / features, LEAST_VARIANCE / features
+        )
+        ridge = shrinkage * variance
+        share = (1.0 - shrinkage) / patterns
+        scatter = tf.convert_to_tensor(self.scatter)
+        sums = tf.convert_to_tensor(self.classes.sums)
+        scaled = sums * self.classes.inverse_counts()[:, tf.newaxis]
+
+        def apply(rows: Tensor) -> Tensor:
+            around_means = tf.matmul(tf.matmul(rows, sums, transpose_b=True), scaled)
+            return share * (tf.matmul(rows, scatter) - around_means) + ridge * rows
+
+        return apply, share * within + ridge

@@ -1,0 +1,50 @@
+"""The nearest class mean, by the cosine: a head that keeps one sum for each class."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from lrtflite_converters.class_sums import ClassSums, transform, unit_rows
+from lrtflite_converters.heads.head import Head, Rates, softmax_over
+from lrtflite_converters.signature import Outputs
+from lrtflite_converters.window import Tensor
+
+
+class NcmHead(Head):
+    """Class sums; the answer is the class whose mean points the same way."""
+
+    scalars = {"consolidate": ("temperature",)}
+
+    def build(self) -> None:
+        self.classes = ClassSums(self.slots, self.trunk.features)
+        self.temperature = tf.Variable(tf.ones(1), name="temperature")
+
+    @property
+    def state(self) -> dict[str, tf.Variable]:
+        return {**self.classes.state, "temperature": self.temperature}
+
+    @property
+    def merging(self) -> dict[str, str]:
+        return {name: "solve" if name == "temperature" else "sum" for name in self.state}
+
+    def learned(self) -> Tensor:
+        return self.classes.learned()
+
+    def infer(self, latents: Tensor) -> Outputs:
+        z, learned = transform(self.trunk.infer(latents)), self.learned()
+        cosines = tf.matmul(z, unit_rows(self.classes.sums), transpose_b=True)
+        masked = cosines - 1e9 * (1.0 - learned)
+        return {
+            "probabilities": softmax_over(cosines / self.temperature, learned),
+            "familiarity": self.classes.familiarity(z, masked),
+        }
+
+    def gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> None:
+        taken = tf.reduce_max(targets, axis=-1, keepdims=True)
+        self.classes.gather(transform(self.trunk.infer_parts(latents)) * taken, targets)
+
+    def consolidate(self, counts: Tensor, rates: Rates) -> None:
+        self.temperature.assign(tf.reshape(rates["temperature"], [1]))
+
+    def forget(self, mask: Tensor) -> None:
+        self.classes.forget(mask)
