@@ -24,7 +24,7 @@ from lrtflite.frames import check_frame, check_frames, check_no_path
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import save_models
-from lrtflite.prediction import Prediction, top_predictions
+from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
 from lrtflite.run_session import run_session
 from lrtflite.session import OnProgress, Phase, Session, SessionReport
@@ -48,6 +48,8 @@ class Learner:
         self.memory = committed.memory
         self.runtime = committed.features.runtime
         self.committed = committed
+        # Familiarity below which a frame is answered as unknown; None answers everything.
+        self.unknown: float | None = None
 
     @classmethod
     def open(
@@ -61,6 +63,7 @@ class Learner:
         policy: str | None = None,
         seed: int = 0,
         read_only: bool = False,
+        unknown: float | None = None,
     ) -> Learner:
         """Open a bundle, and the state folder that its sessions are committed to.
 
@@ -68,7 +71,8 @@ class Learner:
         restored, with its random generator, so `seed` counts for a new one. `replay_size` and
         `policy` default to the state's own, and in a new one to the bundle's. A learner that is
         `read_only` predicts, from a folder that it may not write or that another learner holds.
-        `threads` default to 1 at `pool6`; where a trunk trains, to the cores there are, up to 4.
+        With `unknown=0.05`, what is less familiar than 95 % of the patterns taught for its class is
+        answered as unknown. `threads` default to 1 at `pool6`; where a trunk trains, to the cores there are, up to 4.
         """
         options = LearnerOptions(
             runtime=runtime,
@@ -77,6 +81,7 @@ class Learner:
             policy=policy,
             seed=seed,
             read_only=read_only,
+            unknown=unknown,
         )
         return cls.open_with(bundle, state, options)
 
@@ -86,7 +91,20 @@ class Learner:
     ) -> Learner:
         """`open` for a caller that has its options as one value."""
         opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
-        return cls(CommittedState.open(opened, state, options))
+        learner = cls(CommittedState.open(opened, state, options))
+        learner.unknown = options.unknown
+        if options.unknown is not None and not learner.tells_familiarity:
+            learner.close()
+            raise InputError(
+                f"Expected a bundle whose head tells what is familiar for unknown={options.unknown}, "
+                f"got the strategy {opened.manifest.strategy!r}; convert with --strategy lda"
+            )
+        return learner
+
+    @property
+    def tells_familiarity(self) -> bool:
+        """Return whether the head says how familiar a frame is."""
+        return "familiarity" in self.committed.serving.signatures["infer"].outputs
 
     @property
     def training(self) -> Training:
@@ -118,20 +136,24 @@ class Learner:
                 latents[row] = self._extract_one(frame)
         return latents
 
-    def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
-        """(n, slots) float32, from the consolidated weights; 0 for slots never learned."""
+    def answers(self, latents: NDArray[Any]) -> Answers:
+        """Return probabilities and, from heads that tell, familiarity, of the committed state."""
         checked = self._check_latents(latents)
         # A few at a time: the trunk's arrays are many times as large as the latents.
         few = max(1, AT_ONCE_BYTES // self.bundle.manifest.latent_bytes)
         parts = [checked[start : start + few] for start in range(0, len(checked), few)]
         with self.committed.answering:
             run, dtype = self.committed.serving.run, self.bundle.manifest.train_dtype
-            return np.concatenate(
-                [
-                    run("infer", latents=part.astype(dtype, copy=False))["probabilities"]
-                    for part in parts
-                ]
-            )
+            found = [run("infer", latents=part.astype(dtype, copy=False)) for part in parts]
+        tells = "familiarity" in found[0]
+        return Answers(
+            np.concatenate([part["probabilities"] for part in found]),
+            np.concatenate([part["familiarity"] for part in found]) if tells else None,
+        )
+
+    def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
+        """(n, slots) float32, from the committed weights; 0 for slots never learned."""
+        return self.answers(latents).probabilities
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
         """Return the `top` labels for each frame, the likeliest first; fewer while few are learned.
@@ -149,7 +171,9 @@ class Learner:
                 raise InputError(
                     "This learner has learned nothing yet; teach it a label with learn() first"
                 )
-            return top_predictions(self.probabilities(latents), self.labels, top=top)
+            return top_predictions(
+                self.answers(latents), self.labels, top=top, unknown=self.unknown
+            )
 
     def learn(
         self,

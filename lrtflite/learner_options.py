@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lrtflite.arguments import whole_number
+from lrtflite.arguments import real_number, whole_number
 from lrtflite.manifest import Manifest
 from lrtflite.replay.memory import check_memory
 from lrtflite.replay.policies import POLICIES
@@ -23,6 +23,7 @@ class LearnerOptions:
     policy: str | None = None
     seed: int = 0
     read_only: bool = False
+    unknown: float | None = None
 
     def __post_init__(self) -> None:
         whole_number("seed", self.seed)
@@ -31,6 +32,8 @@ class LearnerOptions:
             POLICIES.check(self.policy)
         if self.replay_size is not None:
             check_memory(self.replay_size, self.policy or next(iter(POLICIES)))
+        if self.unknown is not None:
+            real_number("unknown", self.unknown, most=1.0)
         if self.threads is not None:
             whole_number("threads", self.threads, least=1, most=MOST_THREADS)
 
