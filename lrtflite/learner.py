@@ -72,7 +72,8 @@ class Learner:
         `policy` default to the state's own, and in a new one to the bundle's. A learner that is
         `read_only` predicts, from a folder that it may not write or that another learner holds.
         With `unknown=0.05`, what is less familiar than 95 % of the patterns taught for its class is
-        answered as unknown. `threads` default to 1 at `pool6`; where a trunk trains, to the cores there are, up to 4.
+        answered as unknown. `threads` default to 1 at `pool6`; where a trunk trains, to the cores
+        there are, up to 4.
         """
         options = LearnerOptions(
             runtime=runtime,
@@ -96,8 +97,9 @@ class Learner:
         if options.unknown is not None and not learner.tells_familiarity:
             learner.close()
             raise InputError(
-                f"Expected a bundle whose head tells what is familiar for unknown={options.unknown}, "
-                f"got the strategy {opened.manifest.strategy!r}; convert with --strategy lda"
+                "Expected a bundle whose head tells what is familiar, for unknown="
+                f"{options.unknown:g}, got the strategy {opened.manifest.strategy!r}; convert with "
+                "--strategy lda"
             )
         return learner
 

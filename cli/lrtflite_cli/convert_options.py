@@ -39,8 +39,8 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--pooled",
             is_flag=True,
-            help="Take the average of the replay layer's output over all pixels: a small latent, and "
-            "only the last layer trains.",
+            help="Take the average of the replay layer's output over all pixels: a small latent, "
+            "and only the last layer trains.",
         ),
         click.option(
             "--network",

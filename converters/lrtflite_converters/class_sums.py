@@ -1,7 +1,7 @@
-"""Sums over patterns, by class: what heads keep that cannot forget, and what makes a frame familiar.
+"""Sums over patterns, by class: the memory of heads that cannot forget, and of what is familiar.
 
-Patterns are transformed first: z = x / sqrt(|x|), value by value, then scaled to length 1. The square
-root keeps a few strong features from deciding alone; signed features keep their sign.
+Patterns are transformed first: z = x / sqrt(|x|), value by value, then scaled to length 1. The
+square root keeps a few strong features from deciding alone; signed features keep their sign.
 """
 
 from __future__ import annotations

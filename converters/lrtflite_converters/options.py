@@ -31,8 +31,9 @@ SEED_MEMORY = 500
 class ExportOptions:
     """How a bundle learns. None stands for the default at the replay layer.
 
-    With `pooled`, latents are the global average of the replay layer's output. `rates` are numbers by name, as `Training.with_options` takes them; `seed_memory` latents ship
-    with what a model learned on the host.
+    With `pooled`, latents are the global average of the replay layer's output. `rates` are numbers
+    by name, as `Training.with_options` takes them; `seed_memory` latents ship with what a model
+    learned on the host.
     """
 
     network: str = "mobilenet_v1"

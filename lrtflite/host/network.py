@@ -33,7 +33,7 @@ class Network:
         return int(self.layer(layer or self.architecture.pooled).output_shape[-1])
 
     def output(self, layer: str, *, pooled: bool = False) -> Any:
-        """Return the output of a layer as a Keras tensor; with `pooled`, its average over pixels."""
+        """Return the output of a layer as a Keras tensor, or its average over all pixels."""
         output = self.layer(layer).output
         return keras.layers.GlobalAveragePooling2D()(output) if pooled else output
 

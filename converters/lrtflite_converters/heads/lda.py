@@ -1,13 +1,14 @@
 """A head that cannot forget: linear discriminant analysis from sums over the patterns.
 
-Sums do not depend on the order of sessions, so there is nothing to forget and nothing to replay, and
-the sums of two devices add up. The within-class covariance is shrunk towards its mean variance,
+Sums do not depend on the order of sessions, so there is nothing to forget and nothing to replay,
+and the sums of two devices add up. The within-class covariance is shrunk towards its mean variance,
 e = F / (F + N), and the weights of each class solve A w = mean (docs/studies/closed-form.md).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import tensorflow as tf
 
@@ -18,7 +19,7 @@ from lrtflite_converters.signature import Outputs
 from lrtflite_converters.window import Tensor
 
 # Residual, relative to the target, at which a system counts as solved; and the most steps.
-TOLERANCE, MOST_STEPS = 2e-5, 400
+TOLERANCE, MOST_STEPS = 1e-4, 400
 # Least variance of patterns of length 1: frames that are all alike have none, and rounding would
 # decide. Photographs have some 0.3.
 LEAST_VARIANCE = 0.01
@@ -27,7 +28,7 @@ LEAST_VARIANCE = 0.01
 class LdaHead(Head):
     """Scatter (F, F) and class sums; weights (C, F) and bias (C,) that follow from them."""
 
-    scalars = {"consolidate": ("temperature",)}
+    scalars: ClassVar = {"consolidate": ("temperature",)}
 
     def build(self) -> None:
         slots, features = self.slots, self.trunk.features
@@ -70,19 +71,26 @@ class LdaHead(Head):
         self.classes.gather(z, targets)
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
-        """Solve for the weights, starting from the last ones."""
-        means, learned = self.classes.means(), self.learned()[:, tf.newaxis]
-        apply, diagonal = self._covariance()
+        """Solve for the weights, starting from the last ones.
+
+        Only differences between classes matter, so weights are those of the means less the mean of
+        all: patterns have most in common, and float32 would lose the rest in it.
+        """
+        learned = self.learned()[:, tf.newaxis]
+        total = tf.maximum(tf.reduce_sum(self.classes.counts), 1.0)
+        centre = tf.reduce_sum(self.classes.sums, axis=0) / total
+        offsets = (self.classes.means() - centre) * learned
+        covariance, diagonal = self._covariance()
         weights = solve(
-            apply,
-            means,
+            covariance,
+            offsets,
             self.weights * learned,
             diagonal=diagonal,
             tolerance=TOLERANCE,
             most_steps=MOST_STEPS,
         )
         self.weights.assign(weights)
-        self.bias.assign(-0.5 * tf.reduce_sum(means * weights, axis=-1))
+        self.bias.assign(-tf.reduce_sum((centre + 0.5 * offsets) * weights, axis=-1))
         self.temperature.assign(tf.reshape(rates["temperature"], [1]))
 
     def forget(self, mask: Tensor) -> None:
@@ -101,17 +109,14 @@ class LdaHead(Head):
         patterns = tf.maximum(tf.reshape(self.classes.patterns, []), 1.0)
         shrinkage = features / (features + patterns)
         within = self.classes.within()
-        variance = tf.maximum(
-            tf.reduce_sum(within) / patterns / features, LEAST_VARIANCE / features
-        )
-        ridge = shrinkage * variance
+        total = tf.maximum(tf.reduce_sum(within) / patterns, LEAST_VARIANCE)
+        ridge = shrinkage * total / features
         share = (1.0 - shrinkage) / patterns
-        scatter = tf.convert_to_tensor(self.scatter)
         sums = tf.convert_to_tensor(self.classes.sums)
-        scaled = sums * self.classes.inverse_counts()[:, tf.newaxis]
+        scaled = sums * (share * self.classes.inverse_counts())[:, tf.newaxis]
+        matrix = share * self.scatter - tf.matmul(scaled, sums, transpose_a=True)
 
-        def apply(rows: Tensor) -> Tensor:
-            around_means = tf.matmul(tf.matmul(rows, sums, transpose_b=True), scaled)
-            return share * (tf.matmul(rows, scatter) - around_means) + ridge * rows
+        def multiply(rows: Tensor) -> Tensor:
+            return tf.matmul(rows, matrix) + ridge * rows
 
-        return apply, share * within + ridge
+        return multiply, share * within + ridge

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import tensorflow as tf
 
 from lrtflite_converters.class_sums import ClassSums, transform, unit_rows
@@ -13,7 +15,7 @@ from lrtflite_converters.window import Tensor
 class NcmHead(Head):
     """Class sums; the answer is the class whose mean points the same way."""
 
-    scalars = {"consolidate": ("temperature",)}
+    scalars: ClassVar = {"consolidate": ("temperature",)}
 
     def build(self) -> None:
         self.classes = ClassSums(self.slots, self.trunk.features)
