@@ -7,8 +7,7 @@ e = F / (F + N), and the weights of each class solve A w = mean (docs/studies/cl
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
@@ -24,11 +23,13 @@ TOLERANCE, MOST_STEPS = 1e-4, 400
 # decide. Photographs have some 0.3.
 LEAST_VARIANCE = 0.01
 
+SCALARS: Mapping[str, Sequence[str]] = {"consolidate": ("temperature",)}
+
 
 class LdaHead(Head):
     """Scatter (F, F) and class sums; weights (C, F) and bias (C,) that follow from them."""
 
-    scalars: ClassVar = {"consolidate": ("temperature",)}
+    scalars = SCALARS
 
     def build(self) -> None:
         slots, features = self.slots, self.trunk.features

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
@@ -11,11 +11,13 @@ from lrtflite_converters.heads.head import Head, Rates, softmax_over
 from lrtflite_converters.signature import Outputs
 from lrtflite_converters.window import Tensor
 
+SCALARS: Mapping[str, Sequence[str]] = {"consolidate": ("temperature",)}
+
 
 class NcmHead(Head):
     """Class sums; the answer is the class whose mean points the same way."""
 
-    scalars: ClassVar = {"consolidate": ("temperature",)}
+    scalars = SCALARS
 
     def build(self) -> None:
         self.classes = ClassSums(self.slots, self.trunk.features)
