@@ -14,7 +14,6 @@ from lrtflite_converters.defaults import (
     CODEC,
     MEASURED_FEATURES,
     POLICY,
-    REPLAY_SIZE,
     Place,
 )
 from lrtflite_converters.strategies import STRATEGIES, Strategy, default_strategy
@@ -99,7 +98,7 @@ class ExportOptions:
     def memory(self) -> tuple[int, str, str]:
         """Return how many latents a new learner keeps, the policy that chooses them, the codec."""
         return (
-            REPLAY_SIZE if self.replay_size is None else self.replay_size,
+            self.chosen_strategy.replay_size if self.replay_size is None else self.replay_size,
             self.policy or POLICY,
             self.codec or CODEC,
         )

@@ -16,6 +16,7 @@ from lrtflite.training import Rate, Training
 from lrtflite_converters.defaults import (
     LDA_TEMPERATURE,
     NCM_TEMPERATURE,
+    REPLAY_SIZE,
     Place,
     gathering,
     renorm_rates,
@@ -39,6 +40,7 @@ class Strategy:
     feeding: Callable[[Place], Feeding] = sgd_feeding
     regulariser: str = "none"
     trunk: bool | None = None
+    replay_size: int = REPLAY_SIZE
 
     def training(self, place: Place) -> Training:
         """Return how a session trains by default at a place."""
@@ -67,6 +69,7 @@ STRATEGIES: Table[Strategy] = Table(
             rates=lambda place: temperature(LDA_TEMPERATURE),
             feeding=gathering,
             trunk=False,
+            replay_size=0,
         ),
         "ncm": Strategy(
             "the nearest class mean, from sums as well",
@@ -74,6 +77,7 @@ STRATEGIES: Table[Strategy] = Table(
             rates=lambda place: temperature(NCM_TEMPERATURE),
             feeding=gathering,
             trunk=False,
+            replay_size=0,
         ),
     },
 )
