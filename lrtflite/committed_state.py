@@ -193,11 +193,11 @@ class CommittedState:
             self._out_of_step = True
             self._restore(previous)
             self._checkpoint.drop_newest()
+            self._rng_before = None  # first: from here on the generator is the restored one
             self._out_of_step = False
-            self._rng_before = None
 
     def close(self) -> None:
-        """Let go of the state path; while something changes, when that ends, uncommitted."""
+        """Release the state path, at once or when the change under way ends, uncommitted."""
         self._closed = True
         self._close_if_idle()
 
@@ -248,6 +248,9 @@ class CommittedState:
                 f"Expected a state of the bundle {self.bundle.path} ({layer}), got one of another "
                 f"bundle ({what}); open its own bundle, or a new state path"
             )
+        codec, own = state.meta["codec"], self.memory.codec
+        if codec != own:
+            raise StateError(f"Expected a state of codec {own}, got {codec}; open its own bundle")
         self.memory.load(
             state.arrays[MEMORY_SLOTS],
             lambda out: state.read_into(MEMORY_CODES, out),
@@ -284,8 +287,8 @@ class CommittedState:
                 committed = self._checkpoint.load(later=(MEMORY_CODES,))
                 if committed is not None:
                     self._restore(committed)
-                self._out_of_step = False
             self._rng_before = None
+            self._out_of_step = False
 
     def _is_changing(self) -> bool:
         return self._change is not None and self._change() is not None

@@ -231,6 +231,8 @@ def _missing(manifest: Manifest, model: str, found: Mapping[str, Signature]) -> 
             yield "train or gather"
         if manifest.feeding.gathers != NOTHING and "gather" not in found:
             yield "gather, which the feeding asks for"
+        if "train" not in found and "gather" in found and manifest.feeding.gathers == NOTHING:
+            yield "train, and the feeding gathers nothing"
 
 
 def _odd(spec: SignatureSpec, found: Signature, sizes: Sizes) -> Iterator[str]:

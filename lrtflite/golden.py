@@ -54,6 +54,9 @@ def run_golden(features: Runner, head: Runner, given: Mapping[str, NDArray[Any]]
     found.update(_changes(CHANGE, before, head.run("save", zero=ZERO)))
     found["learned_forgotten"] = head.run("forget", mask=given["forgotten"])["learned"]
     found["probabilities_forgotten"] = head.run("infer", latents=latents)["probabilities"]
+    # Every commit serves through `restore`, so it is checked too.
+    found["learned_restored"] = head.run("restore", **before)["learned"]
+    found["probabilities_restored"] = head.run("infer", latents=latents)["probabilities"]
     if "adapt" in features.signatures:
         moments = features.run("save", zero=ZERO)
         rates = _scalars(features, "adapt", given, session=-1)

@@ -101,8 +101,9 @@ def _train(
         with session.clock(Phase.TRAIN):
             outcomes.append(head.run(signature, latents=latents, targets=targets, **rates))
         session.report(Phase.TRAIN, step + 1, total)
-    if not np.isfinite(outcomes[-1]["loss"]).all():
-        raise _diverged(f"loss {outcomes[-1]['loss'].item()}", rates)
+    for outcome in outcomes:
+        if not np.isfinite(outcome["loss"]).all():
+            raise _diverged(f"loss {outcome['loss'].item()}", rates)
     return outcomes
 
 
@@ -138,4 +139,4 @@ def _rates(head: Model, signature: str, training: Training) -> Scalars:
 
 def _diverged(seen: str, rates: Scalars) -> InputError:
     at = ", ".join(f"{name} {rate.item():g}" for name, rate in rates.items())
-    return InputError(f"Training diverged ({seen}) at {at}; lower the learning rate")
+    return InputError(f"Training diverged ({seen}){f' at {at}' * bool(at)}; lower the rates")

@@ -13,7 +13,7 @@ from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import Feeding
 from lrtflite.manifest import FORMAT, LATENT_DTYPES, MERGING, File, Manifest
 from lrtflite.slots import check_label
-from lrtflite.training import Rate
+from lrtflite.training import COUNTS, Rate
 
 # Fields of each plain type.
 _COUNTS = ("input_size", "replay_size")
@@ -60,6 +60,12 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
         for name in names:
             if not is_fine(found[name]):
                 raise ValueError(f"{name} is {found[name]!r}")
+    for name, kind in (("labels", list), ("latent_shape", list), ("latent_range", list)):
+        if not isinstance(found[name], kind):
+            raise ValueError(f"{name} is {found[name]!r}")
+    for name in ("rates", "merging", "files", "ops", "tools"):
+        if not isinstance(found[name], dict):
+            raise ValueError(f"{name} is {found[name]!r}")
     if not found["labels"] or not all(isinstance(x, (str, type(None))) for x in found["labels"]):
         raise ValueError(f"labels are {found['labels']!r}")
     return {
@@ -70,7 +76,7 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
         "feeding": Feeding(**_exactly(found["feeding"], Feeding, "feeding")),
         "rates": {name: _rate(name, rate) for name, rate in found["rates"].items()},
         "merging": {str(name): _merging(name, rule) for name, rule in found["merging"].items()},
-        "files": {name: File(**value) for name, value in found["files"].items()},
+        "files": {name: _file(name, value) for name, value in found["files"].items()},
         "measured": None if found["measured"] is None else Costs.from_json(found["measured"]),
     }
 
@@ -86,9 +92,18 @@ def _exactly(found: Any, kind: Any, where: str) -> Mapping[str, Any]:
 
 def _rate(name: str, found: Any) -> Rate:
     rate = Rate(**_exactly(found, Rate, f"rate {name}"))
+    if name in COUNTS:
+        raise ValueError(f"rate {name} is a number of the feeding")
     if not isinstance(rate.meaning, str) or not rate.least <= rate.most:
         raise ValueError(f"rate {name} is {found!r}")
     return rate.with_value(name, rate.value)
+
+
+def _file(name: str, found: Any) -> File:
+    file = File(**_exactly(found, File, f"file {name}"))
+    if not isinstance(file.sha256, str) or type(file.bytes) is not int:
+        raise ValueError(f"file {name} is {found!r}")
+    return file
 
 
 def _merging(name: str, rule: object) -> object:

@@ -59,7 +59,8 @@ def minibatches(
             slots[row] = patterns.slots[pattern]
         filled = len(chosen)
         if composition.replayed:
-            rows = patterns.memory.draw(composition.replayed, rng)
+            wanted = composition.replayed if feeding.repeats else min(composition.replayed, stored)
+            rows = patterns.memory.draw(wanted, rng)
             last = filled + len(rows)
             patterns.memory.read(rows, out[filled:last])
             slots[filled:last] = patterns.memory.slots[rows]

@@ -80,6 +80,8 @@ def check_golden(golden: Arrays, features: Runner, head: Runner) -> Iterator[Che
         "probabilities_after": "probabilities after training",
         "learned_forgotten": "classes left after forgetting",
         "probabilities_forgotten": "probabilities after forgetting",
+        "learned_restored": "classes after restoring",
+        "probabilities_restored": "probabilities after restoring",
     }
     for array, name in names.items():
         yield compare(name, found[array], golden[array])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fake_bundle import BATCH, NEW, SHAPE, SLOTS, FakeModel, make_bundle
+from fake_bundle import BATCH, FEEDING, NEW, SHAPE, SLOTS, TRAINING, FakeModel, make_bundle
+from lrtflite import feeding
 from lrtflite.contract import ZERO
 from lrtflite.golden import run_golden
 from lrtflite.verify import check_golden
@@ -17,7 +19,7 @@ from lrtflite.verify import check_golden
 # One class first, then both; two steps a session.
 SESSION = ["train", "train", "consolidate"]
 ANSWERS = ("probabilities after training", "probabilities after forgetting")
-LAST = ["infer", "save", "forget", "infer"]
+LAST = ["infer", "save", "forget", "infer", "restore", "infer"]
 
 
 def given(frames: int = 3) -> dict[str, np.ndarray]:
@@ -64,6 +66,9 @@ def test_signatures_are_called_in_the_documented_order(tmp_path: Path) -> None:
     assert found["losses"].tolist() == [[1, 1], [1, 1]]
     assert found["learned"].tolist() == [[0, 1, 0, 0, 0], [0, 1, 0, 1, 0]]
     assert found["learned_forgotten"].tolist() == [0, 0, 0, 1, 0]
+    # What was saved before the first session knew nothing.
+    assert found["learned_restored"].tolist() == [0, 0, 0, 0, 0]
+    np.testing.assert_array_equal(found["probabilities_restored"], found["probabilities_before"])
     # Two steps of the second session's rate.
     assert found["change/scale"].tolist() == [0.5]
     assert found["change/past"].tolist() == [0, 2, 0, 2, 0]
@@ -75,7 +80,9 @@ def test_signatures_are_called_in_the_documented_order(tmp_path: Path) -> None:
     ("strategy", "steps"), [("gathering", []), ("steps and gathering", ["train", "train"])]
 )
 def test_a_head_that_gathers(tmp_path: Path, strategy: str, steps: list[str]) -> None:
-    features, head = models(tmp_path / "bundle", strategy=strategy, adapt_moments=False)
+    training = replace(TRAINING, feeding=replace(FEEDING, gathers=feeding.SESSION))
+    options = {"strategy": strategy, "adapt_moments": False, "training": training}
+    features, head = models(tmp_path / "bundle", **options)
     found = run_golden(features, head, given())
     assert names(features) == ["extract"] * 3
     second = ["begin", *steps, "gather", "consolidate"]

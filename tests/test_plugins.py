@@ -96,3 +96,22 @@ def test_packages_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> No
     load_plugins()
     monkeypatch.setattr("importlib.metadata.entry_points", lambda: pytest.fail("looked again"))
     load_plugins()
+
+
+def test_threads_wait_for_a_plugin_that_loads(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import time\nfrom lrtflite.replay.policies import POLICIES, algorithm1\n"
+        "time.sleep(0.3)\nPOLICIES.register('slow', algorithm1)\n"
+    )
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from lrtflite.replay.policies import POLICIES\n"
+        "with ThreadPoolExecutor(3) as pool:\n"
+        "    print(list(pool.map(POLICIES.__contains__, ['slow'] * 3)))\n"
+    )
+    paths = [str(tmp_path), *(path for path in sys.path if path)]
+    environment = {**os.environ, "LRTFLITE_PLUGINS": "slow", "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout.strip() == "[True, True, True]", done.stderr

@@ -54,5 +54,5 @@ def chosen_rates(given: Mapping[str, Any]) -> dict[str, float]:
         if name in rates:
             raise InputError(f"Expected {name} once, got it twice; leave one out")
         # A count, such as a number of epochs, is a whole number in either spelling.
-        rates[name] = int(number) if number.is_integer() and "." not in value else number
+        rates[name] = int(number) if number.is_integer() else number
     return rates

@@ -10,6 +10,8 @@ from lrtflite.layer_names import check_network
 from lrtflite.networks import NETWORKS
 from lrtflite.slots import check_label
 
+# The network of saved models.
+FIRST_NETWORK = "mobilenet_v1"
 # Endings by which one label is taken for a file that is not there.
 LABEL_FILES = (".txt", ".csv", ".names", ".labels")
 
@@ -31,6 +33,11 @@ class Source:
             if self.weights is not None or self.alpha is not None:
                 raise ModelError(
                     "Expected --model or --weights and --alpha, got both; --model has its own"
+                )
+            if self.network != FIRST_NETWORK:
+                raise ModelError(
+                    f"Expected --model with the network {FIRST_NETWORK}, which `lrtflite train` "
+                    f"saves, got {self.network!r}; leave --network or --model out"
                 )
             if not Path(self.model).is_file():
                 raise ModelError(

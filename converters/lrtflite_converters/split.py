@@ -120,18 +120,29 @@ def _match_add(layer: Any, walk: Walk) -> tuple[Block, Any]:
     """Find the path that adds nothing of its own: the other one leads back to where it begins."""
     inputs = list(layer.input)
     if len(inputs) == 2:
-        for joined, made in (inputs, reversed(inputs)):
-            inner = Walk(maker(joined).name, joined, walk.train_depthwise)
-            try:
-                chain = inner.chain(made)
-            except ModelError:
-                continue
+        joined, made = inputs if _leads_to(inputs[0], inputs[1]) else reversed(inputs)
+        if _leads_to(joined, made):
+            chain = Walk(maker(joined).name, joined, walk.train_depthwise).chain(made)
             if chain.output == chain.image:  # Keras would also stretch one path to the other
                 return Residual(chain), joined
     raise ModelError(
         f"Expected a sum of a layer and what units make of it, got {describe(layer)} of other "
         "paths; replay a layer above it"
     )
+
+
+def _leads_to(lower: Any, upper: Any) -> bool:
+    """Return whether `upper` is made from `lower`, among other things perhaps."""
+    waiting, seen = [upper], set()
+    while waiting:
+        tensor = waiting.pop()
+        if tensor is lower:
+            return True
+        layer = maker(tensor)
+        if id(layer) not in seen and not isinstance(layer, layers.InputLayer):
+            seen.add(id(layer))
+            waiting += layer.input if isinstance(layer.input, list) else [layer.input]
+    return False
 
 
 def _activation(layer: Any) -> Activation:

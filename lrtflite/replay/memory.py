@@ -12,7 +12,15 @@ from numpy.typing import NDArray
 from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError
 from lrtflite.replay.codecs import CODECS, LatentForm
-from lrtflite.replay.policies import POLICIES, Incoming, Indices, Latents, SlotArray, Stored
+from lrtflite.replay.policies import (
+    POLICIES,
+    Incoming,
+    Indices,
+    Latents,
+    Placement,
+    SlotArray,
+    Stored,
+)
 from lrtflite.replay.store import RamStore
 
 # Names of the memory's arrays in a state. The codes are read into the memory itself: at some replay
@@ -97,13 +105,14 @@ class ReplayMemory:
         """Take in patterns of a session, as the policy says."""
         stored = Stored(self.slots, self.latents, self.capacity, self.counter)
         placement = POLICIES[self.policy](stored, Incoming(slots, latents, session), rng)
-        rows, size = placement.rows, len(self)
+        size = len(self)
+        picks, rows = self._check(placement, len(slots))
         self._remember(rows[rows < size])
         self._store.resize(max(size, int(rows.max(initial=-1)) + 1))
         codes = self._store.codes
-        for pick, row in zip(placement.picks, rows):
+        for pick, row in zip(picks, rows):
             codes[row] = self._codec.encode(latents[pick])
-        self._store.slots[rows] = slots[placement.picks]
+        self._store.slots[rows] = slots[picks]
         self.counter = placement.counter
 
     def settle(self) -> None:
@@ -158,6 +167,24 @@ class ReplayMemory:
             self._store.resize(0)  # rather none than latents of two states mixed
             raise
         self.counter = counter
+
+    def _check(self, placement: Placement, incoming: int) -> tuple[Indices, Indices]:
+        """Return picks and rows; raise InputError for a placement with gaps or clashes."""
+        picks, rows = (np.asarray(each, np.int64) for each in (placement.picks, placement.rows))
+        appended = np.sort(rows[rows >= len(self)])
+        fits = (
+            picks.shape == rows.shape == (len(rows),)
+            and len(np.unique(rows)) == len(rows)
+            and ((picks >= 0) & (picks < incoming)).all()
+            and ((rows >= 0) & (rows < self.capacity)).all()
+            and np.array_equal(appended, np.arange(len(self), len(self) + len(appended)))
+        )
+        if not fits:
+            raise InputError(
+                f"Expected the policy {self.policy!r} to place patterns into rows without gaps, "
+                f"got rows {rows[:10].tolist()} of {self.capacity}; fix the policy"
+            )
+        return picks, rows
 
     def _remember(self, rows: Indices) -> None:
         """Keep what is about to be overwritten, for `revert`."""

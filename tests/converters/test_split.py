@@ -93,7 +93,7 @@ def add(*paths: Any) -> Any:
         (lambda x: layers.Dropout(0.5, name="odd")(x), r"odd \(Dropout\)"),
         (lambda x: add(unit(x), another(x)), r"make of it, got sum \(Add\)"),
         (lambda x: add(x, unit(x), another(x)), r"make of it, got sum \(Add\) of other paths"),
-        (lambda x: add(x, layers.Dropout(0.5)(unit(x))), r"make of it, got sum \(Add\)"),
+        (lambda x: add(x, layers.Dropout(0.5)(unit(x))), r"got dropout\w* \(Dropout\)"),
         (lambda x: add(x, unit(x, filters=1)), r"make of it, got sum \(Add\)"),
         (lambda x: layers.Multiply(name="product")([x, unit(x)]), r"got product \(Multiply\)"),
         (lambda x: layers.Conv2DTranspose(4, 1, name="odd")(x), r"odd \(Conv2DTranspose\)"),

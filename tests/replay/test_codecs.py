@@ -12,7 +12,7 @@ import pytest
 from fake_bundle import SIZE, fake, frames
 from lrtflite import Learner
 from lrtflite.checkpoint import newest_state
-from lrtflite.errors import InputError
+from lrtflite.errors import InputError, StateError
 from lrtflite.replay.codecs import CODECS, LatentForm
 from lrtflite.replay.memory import MEMORY_CODES, ReplayMemory
 from lrtflite.replay.policies import Indices
@@ -130,6 +130,19 @@ def test_a_learner_keeps_codes_in_ram_and_on_disk(
         # A new pattern is trained as it was extracted: 200 would be kept as 201 or 199.
         new = inputs["latents"][inputs["targets"][:, 1] == 1]
         assert set(new[:, 0, 0, 0].tolist()) == {200.0}
+
+
+def test_a_state_of_another_codec_is_refused(
+    open_deep: Callable[..., Learner], tmp_path: Path
+) -> None:
+    learner = open_deep(tmp_path / "state", codec="bytes", adapt_moments=False)
+    learner.learn(frames(10, 11), "a")
+    learner.close()
+    # The same models in another bundle: only its manifest tells them apart.
+    manifest = learner.bundle.path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"codec": "bytes"', '"codec": "raw"'))
+    with pytest.raises(StateError, match="a state of codec raw, got bytes; open its own bundle"):
+        open_deep(tmp_path / "state")
 
 
 def test_an_unknown_codec() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from learning import TRAINING, latents_of
 from lrtflite import Learner
+from lrtflite.errors import InputError
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import POLICIES, Incoming, Placement, Policy, Stored, algorithm1
@@ -155,3 +157,33 @@ def test_a_policy_that_looks_gets_the_latents_themselves(monkeypatch: pytest.Mon
     assert found.tolist() == [[before[1]], [before[0]]]
     assert memory.codes.tolist() == [[7], [before[1]]]
     assert memory.slots.tolist()[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("picks", "rows"),
+    [([0], [5]), ([0, 1], [0, 0]), ([9], [0]), ([-1], [0]), ([0], [99]), ([0, 1], [0])],
+    ids=["gap", "clash", "no such pattern", "negative", "beyond capacity", "uneven"],
+)
+def test_a_placement_that_cannot_be_is_refused(
+    picks: list[int], rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table[Any]("policy", {**POLICIES})
+    table.register("odd", lambda *_: Placement(np.array(picks), np.array(rows)))
+    monkeypatch.setattr("lrtflite.replay.memory.POLICIES", table)
+    form = LatentForm((2,), np.dtype("f4"), np.dtype("f4"), (0.0, 1.0))
+    memory = ReplayMemory(10, form, policy="odd")
+    two = np.zeros((2, 2), np.float32), np.zeros(2, np.int32)
+    with pytest.raises(InputError, match=r"the policy 'odd' to place patterns .* fix the policy"):
+        memory.update(*two, session=1, rng=np.random.default_rng(0))
+    assert len(memory) == 0
+
+
+def test_an_empty_placement_of_any_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table[Any]("policy", {**POLICIES})
+    table.register("none", lambda *_: Placement(np.array([]), np.array([])))
+    monkeypatch.setattr("lrtflite.replay.memory.POLICIES", table)
+    form = LatentForm((2,), np.dtype("f4"), np.dtype("f4"), (0.0, 1.0))
+    memory = ReplayMemory(10, form, policy="none")
+    two = np.zeros((2, 2), np.float32), np.zeros(2, np.int32)
+    memory.update(*two, session=1, rng=np.random.default_rng(0))
+    assert len(memory) == 0

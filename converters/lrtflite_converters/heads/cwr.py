@@ -52,7 +52,7 @@ class CwrHead(Head):
     def start_from(self, weights: NDArray[np.float32], counts: NDArray[np.float32]) -> None:
         # The host's training was the first session: it is consolidated like any other.
         self.tw.assign(weights)
-        self.run("consolidate", counts=counts)
+        self._fuse(tf.constant(counts))
         self.tw.assign(tf.zeros_like(self.tw))
 
     @property
@@ -98,6 +98,10 @@ class CwrHead(Head):
         return self._step_last(self.trunk.infer_parts(latents), targets, rates)[2]
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
+        self._fuse(counts)
+        self.trunk.regulariser.consolidate(rates)
+
+    def _fuse(self, counts: Tensor) -> None:
         """Fuse the working weights of the session's classes into the consolidated ones."""
         coming = present(counts)[:, tf.newaxis]
         classes = tf.maximum(tf.reduce_sum(coming), 1.0)
@@ -106,7 +110,6 @@ class CwrHead(Head):
         fused = (self.cw * past_weight + (self.tw - average)) / (past_weight + 1.0)
         self.cw.assign(coming * fused + (1.0 - coming) * self.cw)
         self.past.assign_add(counts)
-        self.trunk.regulariser.consolidate(rates)
 
     def forget(self, mask: Tensor) -> None:
         kept = 1.0 - mask
