@@ -23,7 +23,10 @@ from lrtflite.manifest import Manifest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 HOST_COMMANDS = ("layers", "train", "convert")
 # Options that make a command small; the last of two equal options counts.
 SMALL = {
@@ -150,7 +153,9 @@ def test_make_targets_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, *sorted((ROOT / "examples").glob("*.md"))], ids=lambda page: page.name
+    "page",
+    [*PAGES, *sorted((ROOT / "examples").glob("*.md"))],
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
@@ -163,6 +168,22 @@ def test_links_lead_somewhere(page: Path) -> None:
             titles = re.findall(r"^#+ (.*)$", there.read_text(encoding="utf-8"), re.M)
             slugs = [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]
             assert anchor in slugs, target
+
+
+def test_the_index_has_every_page_once() -> None:
+    docs = ROOT / "docs"
+    index = (docs / "README.md").read_text(encoding="utf-8")
+    for page in sorted(docs.rglob("*.md")):
+        if page != docs / "README.md":
+            assert index.count(f"({page.relative_to(docs).as_posix()})") == 1, page
+
+
+def test_pages_that_texts_mention_exist() -> None:
+    folders = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
+    sources = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    for path in [*sources, *PAGES]:
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{path.relative_to(ROOT)}: {name}"
 
 
 def test_extras_are_the_projects() -> None:
