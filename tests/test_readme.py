@@ -202,6 +202,16 @@ def table(page: str, title: str) -> list[list[str]]:
     return [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
 
 
+def test_figures_are_those_of_the_page_beside_them() -> None:
+    rows = table(README, "Measured")
+    assert len(rows) >= 5
+    for _, figures, link in rows:
+        [target] = re.findall(r"\]\(([^)#]+)", link)
+        page = (ROOT / target).read_text(encoding="utf-8")
+        numbers = re.findall(r"\d+(?:\.\d+)?", figures)
+        assert [number for number in numbers if not re.search(rf"\b{number}\b", page)] == []
+
+
 def test_the_documented_format_is_the_real_one(demo: Path) -> None:
     page = (ROOT / "docs" / "bundle.md").read_text(encoding="utf-8")
     bundle = Bundle.open(demo)
