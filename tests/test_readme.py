@@ -1,4 +1,4 @@
-"""The README keeps its word: its snippets and commands run, its links and tables are right."""
+"""Snippets and commands of the README run; links, tables and figures of all pages are right."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def blocks(language: str) -> list[str]:
 
 
 def commands() -> list[list[str]]:
-    """The words of every `lrtflite ...` line of the README, without comments."""
+    """Return the words of every `lrtflite ...` line of the README, without comments."""
     lines = "".join(blocks("sh")).replace("\\\n", " ").splitlines()
     words = (shlex.split(line, comments=True) for line in lines)
     return [found[1:] for found in words if found[:1] == ["lrtflite"]]
@@ -58,7 +58,7 @@ def small(command: list[str]) -> list[str]:
 
 @pytest.fixture
 def desk(tmp_path: Path, demo: Path) -> Path:
-    """A folder with what the README's reader has: pictures, and the bundles of earlier commands."""
+    """Return a folder with what a reader has: pictures, and the bundles of earlier commands."""
     for name in ("bundle", "plain"):
         shutil.copytree(demo, tmp_path / name)
     rng = np.random.default_rng(0)
@@ -117,7 +117,7 @@ def test_device_commands(desk: Path, demo: Path, command: list[str]) -> None:
 
 @pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs the extra host")
 def test_host_commands(desk: Path) -> None:
-    """All in one process, because TensorFlow takes long to start."""
+    """Run all in one process, because TensorFlow takes long to start."""
     for name in ("bundle", "plain"):
         shutil.rmtree(desk / name)
     wanted = [small(command) for command in commands() if command[0] in HOST_COMMANDS]
@@ -195,20 +195,20 @@ def test_extras_are_the_projects() -> None:
 
 
 def table(page: str, title: str) -> list[list[str]]:
-    """The cells of all tables below a title."""
+    """Return the cells of all tables below a title."""
     below = page.split(f"\n## {title}\n")[1].split("\n#")[0]
     found = re.findall(r"^((?:\|.*\|\n)+)", below, re.M)
     rows = [row for each in found for row in each.splitlines()[2:]]
     return [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
 
 
-def test_figures_are_those_of_the_page_beside_them() -> None:
+def test_figures_are_those_of_the_linked_page() -> None:
     rows = table(README, "Measured")
     assert len(rows) >= 5
     for _, figures, link in rows:
         [target] = re.findall(r"\]\(([^)#]+)", link)
         page = (ROOT / target).read_text(encoding="utf-8")
-        numbers = re.findall(r"\d+(?:\.\d+)?", figures)
+        numbers = re.findall(r"(?<![\w/])\d+(?:\.\d+)?", figures)
         assert [number for number in numbers if not re.search(rf"\b{number}\b", page)] == []
 
 
