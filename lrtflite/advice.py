@@ -5,7 +5,7 @@ from __future__ import annotations
 from lrtflite.manifest import Manifest
 
 # Classes that a trunk wants in its first session. Taught one by one from nothing, it bends towards
-# each newest class (docs/replay-layers.md).
+# each newest class (docs/studies/one-by-one.md).
 ENOUGH = 10
 
 

@@ -84,7 +84,8 @@ MOBILENET_V1 = Architecture(
     replay_layers=REPLAY_LAYERS,
     classifier="fc7",
     resting_layers=("conv6/sep", "pool6"),
-    # Below it, units near the camera follow the light of the last sessions (docs/replay-layers.md).
+    # Below it, units near the camera follow the light of the last sessions
+    # (docs/studies/replay-layers.md).
     lowest_quick="conv3_1/dw",
     build="lrtflite.host.weights:build_mobilenet_v1",
     named_weights=("demo", "imagenet", "none"),

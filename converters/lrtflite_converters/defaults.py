@@ -22,12 +22,12 @@ EPOCHS, TRUNK_EPOCHS = 4, 2
 QUICK = {"trunk_lr": 0.015, "moment_rate": 0.03}
 # The same below an architecture's `lowest_quick` layer: the paper's rates of native rehearsal.
 # Units near the camera, their moments more than their weights, follow the light of the last
-# sessions (docs/replay-layers.md).
+# sessions (docs/studies/replay-layers.md).
 NATIVE = {"trunk_lr": 0.0003, "moment_rate": 0.0001}
 # Limits of r and d, those that the authors' code ends its first batch with. The paper's 1.25 and
 # 0.5 are for later, for a network whose moments know the data already: with a backbone from
 # elsewhere they let a session train on other features than inference will see
-# (docs/replay-layers.md).
+# (docs/studies/replay-layers.md).
 R_MAX, D_MAX = 3.0, 5.0
 # Greatest limits of r and d: far beyond any that keep Batch Renorm from being plain normalisation.
 MOST_R, MOST_D = 1e6, 1e6
@@ -74,7 +74,7 @@ def sgd_feeding(place: Place) -> Feeding:
 
 
 def sgd_rates(place: Place) -> dict[str, Rate]:
-    """Return the rates of CWR* with SGD; see docs/replay-layers.md for how they were chosen."""
+    """Return the rates of CWR* with SGD, chosen as docs/studies/replay-layers.md describes."""
     rates = {
         "lr": Rate(
             LAST_LR * MEASURED_FEATURES / place.features, meaning="learning rate of the last layer"
