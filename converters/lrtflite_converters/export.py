@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, digest, write_manifest
+from lrtflite.bundle import FEATURES_FILE, GOLDEN, HEAD_FILE, INITIAL, digest, write_manifest
 from lrtflite.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
@@ -25,7 +25,7 @@ from lrtflite.slots import check_label
 from lrtflite.training import Training
 from lrtflite_converters import on_device
 from lrtflite_converters.features import AdaptingFeatures, Features
-from lrtflite_converters.golden import check_parts, golden_vectors
+from lrtflite_converters.golden import check_split, golden_vectors
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
 from lrtflite_converters.latent_range import latent_range
@@ -42,7 +42,7 @@ Stage = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Parts:
+class SplitNetwork:
     """A network split at the replay layer, and how it trains."""
 
     features: Features
@@ -69,24 +69,24 @@ def export_bundle(
     destination = Destination.at(out, replace=replace)
     stage(f"splitting the network at {options.layer}")
     parts = split_network(network, options)
-    check_parts(network, parts.features, parts.head)
+    check_split(network, parts.features, parts.head)
     stage("converting the features")
-    contents = {FEATURES: parts.features.to_bytes()}
+    contents = {FEATURES_FILE: parts.features.to_bytes()}
     stage("converting the head")
-    contents[HEAD] = parts.head.to_tflite(variables=True)
+    contents[HEAD_FILE] = parts.head.to_tflite(variables=True)
     stage("computing golden vectors")
     contents[GOLDEN] = _npz(golden_vectors(parts.features, parts.head, parts.training))
     with destination.making_bundle() as made:
         for name, content in contents.items():
             (made / name).write_bytes(content)
         files = {name: digest(made / name) for name in contents}
-        ops = {name: op_names(made / name) for name in (FEATURES, HEAD)}
+        ops = {name: op_names(made / name) for name in (FEATURES_FILE, HEAD_FILE)}
         manifest = dataclasses.replace(_manifest(network, options, parts), files=files, ops=ops)
         _complete(made, manifest, batch, stage)
     return destination.path
 
 
-def split_network(network: Network, options: ExportOptions) -> Parts:
+def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
     """Make the two models of a bundle."""
     layer = options.layer
     training = options.training(network.features)
@@ -115,7 +115,7 @@ def split_network(network: Network, options: ExportOptions) -> Parts:
         assert fc7 is not None
         weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
         head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
-    return Parts(features, head, labels, training)
+    return SplitNetwork(features, head, labels, training)
 
 
 def _labels(
@@ -139,7 +139,7 @@ def _labels(
     return (*labels, *[None] * (slots - len(labels))), learned
 
 
-def _manifest(network: Network, options: ExportOptions, parts: Parts) -> Manifest:
+def _manifest(network: Network, options: ExportOptions, parts: SplitNetwork) -> Manifest:
     replay_size, policy, codec = options.memory
     return Manifest(
         network=network.architecture.name,

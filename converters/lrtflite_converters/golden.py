@@ -42,7 +42,7 @@ FAINTEST = 1e-6
 ROUNDING = 1e-3
 
 
-def check_parts(network: Network, features: Features, head: Head) -> None:
+def check_split(network: Network, features: Features, head: Head) -> None:
     """Raise unless the two parts, one after the other, are the network, and it makes sense."""
     model = network.model
     frames = _frames(network.input_size, np.random.default_rng(0))

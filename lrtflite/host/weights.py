@@ -29,7 +29,7 @@ PUBLISHED_ALPHAS = (0.25, 0.5, 0.75, 1.0)
 DEMO_FILE = Path(__file__).with_name("demo_backbone.npz")
 
 
-def network(
+def mobilenet_with_weights(
     *,
     weights: str,
     alpha: float | None = None,
@@ -64,8 +64,10 @@ def network(
 
 
 def build_mobilenet_v1(*, weights: str, alpha: float | None, input_size: int) -> Network:
-    """Build the network for conversion, without a classifier; see `network`."""
-    model, origin = network(weights=weights, alpha=alpha, input_size=input_size, classes=0)
+    """Build the network for conversion, without a classifier; see `mobilenet_with_weights`."""
+    model, origin = mobilenet_with_weights(
+        weights=weights, alpha=alpha, input_size=input_size, classes=0
+    )
     width = model.get_layer(MOBILENET_V1.pooled).output_shape[-1] / 1024
     return Network(
         MOBILENET_V1, model, scale_frames, f"{MOBILENET_V1.title} alpha {width:g}, {origin}"

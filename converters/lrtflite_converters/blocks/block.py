@@ -42,7 +42,7 @@ class Step(Protocol):
         ...
 
 
-class Source(Protocol):
+class BlockInput(Protocol):
     """What a block reads: parts of a mini-batch that can be computed again."""
 
     @property
@@ -116,7 +116,13 @@ class Block(ABC):
 
     @abstractmethod
     def forward(
-        self, xs: Sequence[Tensor], source: Source, values: Values, limits: Limits, *, frozen: bool
+        self,
+        xs: Sequence[Tensor],
+        source: BlockInput,
+        values: Values,
+        limits: Limits,
+        *,
+        frozen: bool,
     ) -> Trace:
         """Pass the parts of a mini-batch with its own moments; `frozen` weights are constants."""
 
@@ -154,7 +160,13 @@ class Chain(Block):
         return x
 
     def forward(
-        self, xs: Sequence[Tensor], source: Source, values: Values, limits: Limits, *, frozen: bool
+        self,
+        xs: Sequence[Tensor],
+        source: BlockInput,
+        values: Values,
+        limits: Limits,
+        *,
+        frozen: bool,
     ) -> Trace:
         traces: list[Trace] = []
         outputs = xs
@@ -167,12 +179,12 @@ class Chain(Block):
 
 @dataclass(frozen=True)
 class ChainTrace(Trace):
-    source: Source
+    source: BlockInput
     traces: tuple[Trace, ...]
     outputs: Sequence[Tensor]
 
     @property
-    def _last(self) -> Source:
+    def _last(self) -> BlockInput:
         return self.traces[-1] if self.traces else self.source
 
     def again(self, part: int, *, after: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from lrtflite_converters.blocks.block import (
     Chain,
     Limits,
     Shape,
-    Source,
+    BlockInput,
     Step,
     Trace,
     Values,
@@ -58,7 +58,13 @@ class Residual(Block):
         return self.join(x, self.inner.infer(x, values))
 
     def forward(
-        self, xs: Sequence[Tensor], source: Source, values: Values, limits: Limits, *, frozen: bool
+        self,
+        xs: Sequence[Tensor],
+        source: BlockInput,
+        values: Values,
+        limits: Limits,
+        *,
+        frozen: bool,
     ) -> Trace:
         inner = self.inner.forward(xs, Branch(source), values, limits, frozen=frozen)
         joined = [self.join(x, y) for x, y in zip(xs, inner.outputs)]
@@ -69,7 +75,7 @@ class Residual(Block):
 class Branch:
     """The source of the inner chain, whose gradient joins the other path's before the gate."""
 
-    source: Source
+    source: BlockInput
 
     @property
     def takes_gradient(self) -> bool:
@@ -85,7 +91,7 @@ class Branch:
 @dataclass(frozen=True)
 class ResidualTrace(Trace):
     block: Residual
-    source: Source
+    source: BlockInput
     inner: Trace
     outputs: Sequence[Tensor]
 

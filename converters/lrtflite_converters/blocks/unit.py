@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from lrtflite_converters import differentiable as ops
-from lrtflite_converters.blocks.block import Block, Limits, Shape, Source, Step, Trace, Values
+from lrtflite_converters.blocks.block import Block, Limits, Shape, BlockInput, Step, Trace, Values
 from lrtflite_converters.differentiable import Activation, Pullback
 from lrtflite_converters.renorm import Renorm
 from lrtflite_converters.window import Edges, Tensor
@@ -67,7 +67,13 @@ class Unit(Block):
         return self.activation.value(z * scale + (beta - mean * scale))
 
     def forward(
-        self, xs: Sequence[Tensor], source: Source, values: Values, limits: Limits, *, frozen: bool
+        self,
+        xs: Sequence[Tensor],
+        source: BlockInput,
+        values: Values,
+        limits: Limits,
+        *,
+        frozen: bool,
     ) -> UnitTrace:
         kernel, *rest = self._own(values)
         zs = [self.convolve(x, kernel, constant=frozen)[0] for x in xs]
@@ -85,7 +91,7 @@ class UnitTrace(Trace):
     """Of the forward pass, `zs`, one for each part, came from the convolution."""
 
     unit: Unit
-    source: Source
+    source: BlockInput
     values: Values
     zs: Sequence[Tensor]
     norm: Renorm
