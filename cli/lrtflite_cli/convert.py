@@ -90,7 +90,7 @@ def _tell(destination: Destination, source: Source) -> None:
     is_model = source.model is not None
     if is_model and INITIAL not in manifest.files and manifest.labels[0] is not None:
         click.echo(
-            "It ships without a replay memory, so it will forget its classes as it learns new ones; "
+            "It ships without a replay memory, so it will forget its classes as it learns others; "
             f"lrtflite teach {out} adds one",
             err=True,
         )

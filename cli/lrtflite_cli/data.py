@@ -44,7 +44,7 @@ DATASET is one of
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Decides which frames are for testing, or which objects are drawn. Give other commands the "
+    help="Decides which frames are held out, or which objects are drawn. Give other commands the "
     "same seed.",
 )
 @click.option("--sheet", metavar="PNG", help="Also write a picture with frames of each class.")

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 def command(bundle: str, as_json: bool) -> None:
     """Show the contents of BUNDLE, after a check of its files against their hashes.
 
-    A latent is what the replay layer gives for one frame. The replay memory keeps latents of
+    The network is split at its replay layer. A latent is the output of that layer for one frame.
+    The layers above it, the head, train on the device. The replay memory keeps latents of
     earlier sessions, so that the device trains with them again when it learns something new. Rates
     are the numbers that training takes; --rate of `teach` and `simulate` sets them by name.
     """

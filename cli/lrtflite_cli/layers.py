@@ -44,7 +44,8 @@ PAPER_NOTE = (
 def command(alpha: float, input_size: int, classes: int, as_json: bool) -> None:
     """Compare the cost of the possible replay layers.
 
-    The output of the replay layer for a frame, a latent, is stored and trained with again later.
+    The network is split at its replay layer. The output of that layer for a frame, a latent, is
+    stored, and the device trains with it again later, so that it does not forget old classes.
     Only the layers above it train on the device. The table has the size of one latent, and the
     computation of training above each layer, relative to training the whole network.
     """

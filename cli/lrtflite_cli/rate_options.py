@@ -34,8 +34,8 @@ def rate_options(*, epochs: str, lr: str) -> Callable[[Any], Any]:
             "rate",
             metavar="NAME=VALUE",
             multiple=True,
-            help="Set a rate (a number that training takes) by its name; `lrtflite inspect` lists the "
-            "rates of a bundle. May be repeated.",
+            help="Set a rate (a number that training takes) by its name; `lrtflite inspect` lists "
+            "the rates of a bundle. May be repeated.",
         ),
     )
 

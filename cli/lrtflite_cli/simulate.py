@@ -39,7 +39,7 @@ def command(
     """Run learning sessions on a simulated device, and measure them.
 
     In each session the device gets frames of one or more classes, turns them into latents (the
-    outputs of the bundle's replay layer), trains on them together with latents of earlier sessions
+    outputs of the replay layer, at which the network is split), trains on them together with latents of earlier sessions
     from its replay memory, and saves its state. The device is a process of its own, which runs the
     code that a real device would run.
 

@@ -13,8 +13,8 @@ from lrtflite_cli.cautions import caution
 from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import raising
 from lrtflite_cli.learner_options import chosen_learner, learner_options
-from lrtflite_cli.teach_printing import taught_as_json, taught_as_text
 from lrtflite_cli.rate_options import chosen_rates, rate_options
+from lrtflite_cli.teach_printing import taught_as_json, taught_as_text
 
 WORDS = {
     Phase.EXTRACT: "extracting frames",
@@ -53,8 +53,8 @@ def command(
 ) -> None:
     """Teach BUNDLE a data set, and write a bundle that has learned it.
 
-    The device's own learner runs here, in one session with all training frames. A latent is what
-    the bundle's replay layer gives for a frame. The new bundle ships with a replay memory of
+    The device's own learner runs here, in one session with all training frames. A latent is the
+    output of the replay layer, at which the network is split, for one frame. The new bundle ships with a replay memory of
     latents, and a device trains with them again whenever it learns something new, so that it does
     not forget these classes. TensorFlow is not needed.
     """

@@ -29,7 +29,7 @@ class Delivery:
     report_path: str | None = None
 
     def check(self) -> None:
-        """Raise LrtfliteError if a file cannot be written, before a long run rather than after it."""
+        """Raise LrtfliteError if a file cannot be written; to be called before a long run."""
         if self.report_path == STDOUT:
             raise LrtfliteError(
                 "Expected a file for the report, got -; give a file name, only --json may be -"

@@ -59,7 +59,7 @@ class DeviceProcess:
                     stderr=log,
                     env=_environment(options.threads or 1),
                     pass_fds=(self._scratch.lock,),
-                    # Ctrl-C reaches every process of the terminal's session. The simulator handles it.
+                    # Keep the terminal's Ctrl-C from the device: the simulator handles it.
                     start_new_session=True,
                 )
         except BaseException:
@@ -157,7 +157,7 @@ class DeviceProcess:
         self.close(kill=error is not None)
 
     def ask(self, request: Any) -> Any:
-        """Send one request of `messages` and return the reply; raise an error of the device here."""
+        """Send one request of `messages` and return the reply; raise the device's error here."""
         try:
             send(self._requests, request)
         except OSError as error:

@@ -15,6 +15,7 @@ from lrtflite.data import Batch
 from lrtflite.machine import filesystem_of, this_machine, versions
 from lrtflite.session import Phase, Progress, SessionReport
 from lrtflite_firmware_sim.device_process import DeviceProcess
+from lrtflite_firmware_sim.held_out import HeldOut
 from lrtflite_firmware_sim.messages import Vitals
 from lrtflite_firmware_sim.plan import APP_FPS, Plan, SimulateOptions
 from lrtflite_firmware_sim.results import (
@@ -25,7 +26,6 @@ from lrtflite_firmware_sim.results import (
     Spread,
     StartResult,
 )
-from lrtflite_firmware_sim.held_out import HeldOut
 from lrtflite_firmware_sim.watcher import Watcher
 
 # Timed rounds of predictions over the sample frames, after one that warms up.

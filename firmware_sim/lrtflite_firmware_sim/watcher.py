@@ -40,7 +40,7 @@ class Watcher:
         """Show how many test frames were read."""
 
     def starting(self, result: StartResult) -> None:
-        """Show the accuracy before the first session, on the classes that the bundle shipped with."""
+        """Show the accuracy before the first session, of a bundle that shipped with classes."""
 
     def learning(self, classes: Sequence[str]) -> None:
         """Show that a session begins."""

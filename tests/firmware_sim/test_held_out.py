@@ -120,7 +120,7 @@ def test_what_is_kept_and_what_is_answered(
     assert test.is_extracted == (kept == "latents") == (("extract", 1) in device.asked)
     assert len(test.samples) == 6
     device.asked.clear()
-    # 2 is no class of the data set: a stranger, or no answer.
+    # 2 is not a class of the data set: an unknown label, or no answer.
     assert predicted(test, device) == [0, 0, 1, 1, 2, 2]
     assert predicted(test, device) == [0, 0, 1, 1, 2, 2]
     assert {name for name, _ in device.asked} == asked
@@ -128,7 +128,7 @@ def test_what_is_kept_and_what_is_answered(
     assert len(source.read) == reads
 
 
-def test_a_device_whose_latents_change_is_judged_anew(manifest: Manifest) -> None:
+def test_a_device_whose_latents_change_is_tested_again(manifest: Manifest) -> None:
     test, _, device = read(replace(manifest, adapt_moments=True))
     assert predicted(test, device) == [0, 0, 1, 1, 2, 2]
     device.shift = 1
@@ -156,7 +156,7 @@ def test_messages_stay_small(
     assert heard == [(int(done), 6) for done in np.cumsum(sizes)]
 
 
-def test_extracting_anew_gives_the_same_accuracy(
+def test_extracting_again_gives_the_same_accuracy(
     simulated: Simulation, options: SimulateOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(held_out_module, "LIMIT", 0)
@@ -165,4 +165,4 @@ def test_extracting_anew_gives_the_same_accuracy(
         assert replace(found, session_ms=0) == replace(expected, session_ms=0)
     assert again.per_class == simulated.per_class
     assert any("extracts the test set again" in note for note in again.notes)
-    assert not any("anew" in note for note in simulated.notes)
+    assert not any("extracts the test set again" in note for note in simulated.notes)

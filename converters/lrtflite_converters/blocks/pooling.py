@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lrtflite_converters.blocks.block import Block, Limits, Shape, BlockInput, Step, Trace, Values
+from lrtflite_converters.blocks.block import Block, BlockInput, Limits, Shape, Step, Trace, Values
 from lrtflite_converters.differentiable import global_average_pool
 from lrtflite_converters.window import Tensor
 

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from lrtflite_converters.blocks.block import (
     Block,
+    BlockInput,
     Chain,
     Limits,
     Shape,
-    BlockInput,
     Step,
     Trace,
     Values,

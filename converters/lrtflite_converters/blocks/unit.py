@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from lrtflite_converters import differentiable as ops
-from lrtflite_converters.blocks.block import Block, Limits, Shape, BlockInput, Step, Trace, Values
+from lrtflite_converters.blocks.block import Block, BlockInput, Limits, Shape, Step, Trace, Values
 from lrtflite_converters.differentiable import Activation, Pullback
 from lrtflite_converters.renorm import Renorm
 from lrtflite_converters.window import Edges, Tensor
