@@ -90,8 +90,8 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--strategy",
             type=click.Choice(list(STRATEGIES)),
-            help="Layers that train, and how. CWR* is the paper's rule, which merges the weights of "
-            f"the last layer after each session. {strategies}.",
+            help="Layers that train, and how. CWR* is the paper's rule, which merges the weights "
+            f"of the last layer after each session. {strategies}.",
             show_default=f"{default_strategy(pooled)} at {pooled.replay_layer}, "
             f"{default_strategy(below)} where more than the last layer trains",
         ),

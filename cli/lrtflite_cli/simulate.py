@@ -38,10 +38,10 @@ def command(
 ) -> None:
     """Run learning sessions on a simulated device, and measure them.
 
-    In each session the device gets frames of one or more classes, turns them into latents (the
-    outputs of the replay layer, at which the network is split), trains on them together with latents of earlier sessions
-    from its replay memory, and saves its state. The device is a process of its own, which runs the
-    code that a real device would run.
+    In each session the device gets frames of one or more classes and turns them into latents, the
+    outputs of the replay layer, at which the network is split. It trains on them together with
+    latents of earlier sessions from its replay memory, and saves its state. The device is a process
+    of its own, which runs the code that a real device would run.
 
     Prints the accuracy on held-out frames, the latency of each phase and the peak RAM. The default
     BUNDLE is a small demo bundle that comes with the package.

@@ -54,9 +54,9 @@ def command(
     """Teach BUNDLE a data set, and write a bundle that has learned it.
 
     The device's own learner runs here, in one session with all training frames. A latent is the
-    output of the replay layer, at which the network is split, for one frame. The new bundle ships with a replay memory of
-    latents, and a device trains with them again whenever it learns something new, so that it does
-    not forget these classes. TensorFlow is not needed.
+    output of the replay layer, at which the network is split, for one frame. The new bundle ships
+    with a replay memory of latents. A device trains with them again whenever it learns something
+    new, so that it does not forget these classes. TensorFlow is not needed.
     """
     from lrtflite.bundle import Bundle
     from lrtflite.data import open_source, skipped_files, source_notes

@@ -1,4 +1,4 @@
-"""Make a bundle: split, convert, compute golden vectors, write all files or none."""
+"""Make a bundle: split the network, convert, compute golden vectors, write all files or none."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ from lrtflite_converters.split import blocks_above, blocks_below
 from lrtflite_converters.tflite import op_names
 from lrtflite_converters.trunk import Trunk
 
-# As many free slots as the paper's app has beside its ten pre-trained classes.
+# Free slots next to labelled ones: as many as the paper's app adds to its ten classes.
 FREE_SLOTS = 5
+# Slots without labels.
 DEFAULT_SLOTS = 50
 Stage = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class SplitNetwork:
-    """A network split at the replay layer, and how it trains."""
+    """A network split at the replay layer, with the labels of its slots and its training."""
 
     features: Features
     head: Head
@@ -62,9 +63,9 @@ def export_bundle(
 ) -> Path:
     """Convert `network` and write the bundle to the folder `out`.
 
-    With `replace`, a bundle that is there gives way once the new one is whole; a folder with
-    anything else in it is refused. With a `batch` the bundle ships with a memory of these frames.
-    `stage` is told what comes next.
+    With `replace`, the new bundle replaces an old one once it is complete; a folder with any other
+    content is refused. With a `batch`, the bundle ships with a replay memory of these frames.
+    `stage` is called with the name of each stage.
     """
     destination = Destination.at(out, replace=replace)
     stage(f"splitting the network at {options.layer}")
@@ -87,7 +88,7 @@ def export_bundle(
 
 
 def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
-    """Make the two models of a bundle."""
+    """Return the two models of a bundle."""
     layer = options.layer
     training = options.training(network.features)
     feeding = training.feeding
@@ -121,7 +122,7 @@ def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
 def _labels(
     network: Network, options: ExportOptions
 ) -> tuple[tuple[str | None, ...], Sequence[str]]:
-    """Return the label of each slot, and the labels that the network has learned already."""
+    """Return the label of each slot, and the labels that the network has already learned."""
     classifier = network.classifier
     learned: Sequence[str] = getattr(classifier, "labels", ())
     labels = [check_label(label) for label in options.labels or learned]
@@ -166,22 +167,22 @@ def _manifest(network: Network, options: ExportOptions, parts: SplitNetwork) -> 
 
 
 def _complete(made: Path, manifest: Manifest, batch: FirstBatch | None, stage: Stage) -> None:
-    """Write the manifest; verify, seed and measure the bundle on the runtimes that are here."""
+    """Write the manifest; verify, seed and measure the bundle on the installed runtimes."""
     write_manifest(made, manifest)
     for runtime in installed_runtimes():
-        stage(f"verifying it on {describe_runtime(runtime)}")
+        stage(f"verifying on {describe_runtime(runtime)}")
         on_device.verify(made, runtime)
     if batch is not None and len(batch.slots):
-        stage(f"filling its memory with {len(batch.slots)} latents")
+        stage(f"filling the replay memory with {len(batch.slots)} latents")
         files = {**manifest.files, INITIAL: _seed(made, batch)}
         manifest = dataclasses.replace(manifest, files=files)
         write_manifest(made, manifest)
     if installed_runtimes():
-        stage("measuring what it costs here")
+        stage("measuring the cost on this machine")
         try:
             costs = on_device.measure(made, installed_runtimes()[0])
         except ConversionError as error:
-            # A full memory may not fit into RAM here; the bundle is good all the same.
+            # A full memory may not fit into this machine's RAM, but the bundle is valid.
             stage(f"not measured: {error}")
         else:
             write_manifest(made, dataclasses.replace(manifest, measured=costs))

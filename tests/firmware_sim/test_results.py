@@ -161,7 +161,7 @@ def test_long_streams_and_untaught_classes_are_drawn(simulated: Simulation) -> N
     session = simulated.per_session[-1]
     many = tuple(replace(session, session=number + 1) for number in range(60))
     classes = (*simulated.per_class, replace(simulated.per_class[0], first_session=None))
-    page = html_report(replace(simulated, accuracy=many, per_class=classes, sessions=60))
+    page = html_report(replace(simulated, per_session=many, per_class=classes, sessions=60))
     assert "60 sessions" in page
 
 

@@ -66,7 +66,7 @@ class PoolingTrace(Trace):
             image = tf.reshape(x, [-1, *self.pooling.image])
             (dimage,) = self.pooling.pool(image)[1](gradient)
             dimage = self.source.gate(image, dimage)
-            if dimage.shape != image.shape:  # no activation has spread it over the pixels
+            if dimage.shape != image.shape:  # without an activation, it is still (n, 1, 1, C)
                 dimage = tf.broadcast_to(dimage, image.shape)
             found.append(tf.reshape(dimage, x.shape))
         return found

@@ -1,4 +1,4 @@
-"""A residual join: what comes in is added to what a chain of blocks makes of it."""
+"""A residual block: its input is added to the output of a chain of blocks."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Residual(Block):
 
 @dataclass(frozen=True)
 class Branch:
-    """The source of the inner chain, whose gradient joins the other path's before the gate."""
+    """The input of the inner chain; its gradient is gated after the other path's is added."""
 
     source: BlockInput
 
@@ -100,7 +100,7 @@ class ResidualTrace(Trace):
         return self.block.join(x, self.inner.again(part, after=after))
 
     def gate(self, y: Tensor, dy: Tensor) -> Tensor:
-        return dy  # nothing acts on the sum
+        return dy  # there is no activation after the sum
 
     def norms(self) -> Iterator[tuple[Any, tuple[str, str]]]:
         return self.inner.norms()
