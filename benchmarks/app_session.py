@@ -91,7 +91,7 @@ def table(results: list[Simulation], *, load: float) -> str:
 
 
 def _session(result: Simulation) -> str:
-    times = [session.session_ms for session in result.accuracy if session.steps == STEPS]
+    times = [session.session_ms for session in result.per_session if session.steps == STEPS]
     if not times:
         bundle = result.bundle
         raise LrtfliteError(

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lrtflite.bundle import HEAD, MANIFEST
+from lrtflite.bundle import HEAD_FILE, MANIFEST
 from lrtflite.errors import LrtfliteError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -27,7 +27,7 @@ def converted(name: str, words: Sequence[str]) -> Path:
     out = BUILD / name
     said = out.with_name(f"{out.name}.words")  # beside it: a bundle has no files but its own
     if (out / MANIFEST).exists() and said.exists() and said.read_text() == " ".join(words):
-        if max(map(newest, SOURCES)) > (out / HEAD).stat().st_mtime:
+        if max(map(newest, SOURCES)) > (out / HEAD_FILE).stat().st_mtime:
             say(f"Warning: {out} is older than what it is made by; rm -r it to convert it again")
         return out
     say(f"Converting {name}, which may take minutes")

@@ -69,7 +69,7 @@ def convert(weights: Path, out: Path) -> Path:
 def table(results: list[Simulation]) -> str:
     lines = [f"{'seed':>4}  {'final':>6}  {'forgetting':>10}  {'mean over sessions, seen':>24}"]
     for result in results:
-        seen = float(np.mean([session.accuracy_seen for session in result.accuracy]))
+        seen = float(np.mean([session.accuracy_seen for session in result.per_session]))
         lines.append(
             f"{result.seed:>4}  {result.final_accuracy:6.3f}  {result.forgetting:10.3f}"
             f"  {seen:24.3f}"

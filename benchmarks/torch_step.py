@@ -73,7 +73,7 @@ def training_step(
     torch.set_num_threads(1)
     torch.manual_seed(0)
     layout = torch.channels_last if order == "nhwc" else torch.contiguous_format
-    model = network(norm, classes=classes, rate=training.values["moment_rate"])
+    model = torch_network(norm, classes=classes, rate=training.values["moment_rate"])
     model.to(memory_format=layout)
     optimizer = sgd(model, training)
     latents = torch.empty(batch, *LATENT, memory_format=layout).normal_().relu_()
@@ -89,7 +89,7 @@ def training_step(
     return step
 
 
-def network(norm: str, *, classes: int, rate: float) -> Any:
+def torch_network(norm: str, *, classes: int, rate: float) -> Any:
     """An nn.Sequential; torch's types know no `to` with a memory format, hence Any."""
     layers: list[nn.Module] = []
     for kind, channels, filters, stride in UNITS:

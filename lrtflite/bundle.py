@@ -15,10 +15,10 @@ from lrtflite.manifest_reading import read_manifest
 from lrtflite.whole_file import write_whole
 
 MANIFEST = "manifest.json"
-FEATURES = "features.tflite"
-HEAD = "head.tflite"
+FEATURES_FILE = "features.tflite"
+HEAD_FILE = "head.tflite"
 GOLDEN = "golden.npz"
-FILES = (FEATURES, HEAD, GOLDEN)
+FILES = (FEATURES_FILE, HEAD_FILE, GOLDEN)
 # What a bundle was taught before it shipped, if anything: a state, in the state's own format.
 INITIAL = "initial-state.npz"
 
@@ -55,11 +55,11 @@ class Bundle:
 
     @property
     def features(self) -> Path:
-        return self.path / FEATURES
+        return self.path / FEATURES_FILE
 
     @property
     def head(self) -> Path:
-        return self.path / HEAD
+        return self.path / HEAD_FILE
 
     @property
     def golden(self) -> Path:
@@ -73,7 +73,7 @@ class Bundle:
     @property
     def identity(self) -> str:
         """What a state must share with the bundle: the two models, to the last bit."""
-        digests = [self.manifest.files[name].sha256 for name in (FEATURES, HEAD)]
+        digests = [self.manifest.files[name].sha256 for name in (FEATURES_FILE, HEAD_FILE)]
         return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 

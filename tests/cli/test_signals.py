@@ -83,7 +83,7 @@ def test_while_stderr_is_kept_quiet(run_at: RunAt, demo: Path, number: signal.Si
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_an_import_that_turns_it_into_another_error(run_at: RunAt, number: signal.Signals) -> None:
-    code, out, err = run_at("lrtflite_firmware_sim.test_set", number, "simulate")
+    code, out, err = run_at("lrtflite_firmware_sim.held_out", number, "simulate")
     assert (code, out, err) == (130, "", LINE)
 
 

@@ -76,7 +76,7 @@ def test_what_it_knew_and_was_not_tested_is_counted(
     run_cli("teach", demo, "--dataset", f"{spec}amber,blue", "--out", "taught")
     done = run_cli("teach", "taught", "--dataset", f"{spec}green,", "--out", "again")
     assert done.stdout.startswith("again: taught 1 class from 8 frames in ")
-    assert f"not tested: 2 classes that it knew before ({spec}green, lacks them)" in done.stdout
+    assert f"not tested: 2 classes learned before, which {spec}green, lacks" in done.stdout
 
 
 @pytest.mark.parametrize(

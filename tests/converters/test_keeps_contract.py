@@ -15,7 +15,7 @@ from lrtflite.feeding import SESSION
 from lrtflite.host.network import Network
 from lrtflite.manifest import Manifest
 from lrtflite.runtime import Signature, Tensor
-from lrtflite_converters.export import Parts, split_network
+from lrtflite_converters.export import SplitNetwork, split_network
 from lrtflite_converters.options import ExportOptions
 
 FLOAT = np.dtype(np.float32)
@@ -28,7 +28,7 @@ def network() -> Network:
 
 
 @cache
-def made(replay_layer: str, adapts: bool) -> tuple[Manifest, Parts]:
+def made(replay_layer: str, adapts: bool) -> tuple[Manifest, SplitNetwork]:
     options = ExportOptions(
         replay_layer=replay_layer,
         classes=3,

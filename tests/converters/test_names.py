@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lrtflite.bundle import Bundle
-from lrtflite_cli.training_options import SHORT_FORMS
+from lrtflite_cli.rate_options import SHORT_FORMS
 from lrtflite_converters.convert import find_network
 from lrtflite_converters.export import split_network
 from lrtflite_converters.options import ExportOptions

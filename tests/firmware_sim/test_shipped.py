@@ -42,20 +42,20 @@ def test_known_classes_are_tested_from_the_start(result: Simulation) -> None:
 
 
 def test_known_classes_are_not_taught_again(result: Simulation) -> None:
-    assert [session.classes for session in result.accuracy] in (
+    assert [session.classes for session in result.per_session] in (
         [("amber",), ("green",)],
         [("green",), ("amber",)],
     )
-    assert [session.session for session in result.accuracy] == [1, 2]
-    assert [session.classes_seen for session in result.accuracy] == [3, 4]
+    assert [session.session for session in result.per_session] == [1, 2]
+    assert [session.classes_seen for session in result.per_session] == [3, 4]
     assert {c.name: c.first_session for c in result.per_class}["blue"] == 0
     assert {c.name: c.first_session for c in result.per_class}["red"] == 0
-    assert result.accuracy[-1].accuracy_first > 0.7
+    assert result.per_session[-1].accuracy_first > 0.7
 
 
 def test_later_visits_bring_them_again(shipped: Path, options: SimulateOptions) -> None:
     found = simulate(shipped, replace(options, first_classes=None, visits=2))
-    taught = [name for session in found.accuracy for name in session.classes]
+    taught = [name for session in found.per_session for name in session.classes]
     assert {name: taught.count(name) for name in taught} == {
         "amber": 2,
         "blue": 1,

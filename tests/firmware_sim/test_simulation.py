@@ -50,8 +50,8 @@ def test_json_has_the_promised_fields(simulated: Simulation) -> None:
 def test_every_frame_step_and_session_is_timed(simulated: Simulation) -> None:
     count = {phase: spread.n for phase, spread in simulated.latency_ms.items()}
     # Four classes of 8 training pictures, in 7 sessions.
-    assert count["extract"] == 32 == sum(session.frames for session in simulated.accuracy)
-    assert count["train"] == count["prepare"] == sum(s.steps for s in simulated.accuracy)
+    assert count["extract"] == 32 == sum(session.frames for session in simulated.per_session)
+    assert count["train"] == count["prepare"] == sum(s.steps for s in simulated.per_session)
     assert count["consolidate"] == count["checkpoint"] == simulated.session_ms.n == 7
 
 
@@ -76,34 +76,34 @@ def test_it_is_the_learner_that_is_simulated(
                 [[best, *_]] = learner.predict(next(iter(clip.read())))
                 right.append((source.classes[clip.label], best.label == source.classes[clip.label]))
             sessions.append(right)
-    for right, session in zip(sessions, simulated.accuracy):
+    for right, session in zip(sessions, simulated.per_session):
         assert session.accuracy == pytest.approx(np.mean([good for _, good in right]))
-        first = set(simulated.accuracy[0].classes)
+        first = set(simulated.per_session[0].classes)
         assert session.accuracy_first == pytest.approx(
             np.mean([good for name, good in right if name in first])
         )
-    seen = set(simulated.accuracy[0].classes)
-    for session in simulated.accuracy:
+    seen = set(simulated.per_session[0].classes)
+    for session in simulated.per_session:
         seen |= set(session.classes)
         assert session.classes_seen == len(seen)
 
 
 def test_accuracies_agree_with_each_other(simulated: Simulation) -> None:
-    for session in simulated.accuracy:
+    for session in simulated.per_session:
         # Four test pictures of each of four classes; what was never taught is never right.
         assert session.accuracy * 4 == pytest.approx(session.accuracy_seen * session.classes_seen)
-    assert simulated.final_accuracy == simulated.accuracy[-1].accuracy
+    assert simulated.final_accuracy == simulated.per_session[-1].accuracy
     assert simulated.final_accuracy == pytest.approx(
         np.mean([found.final_accuracy for found in simulated.per_class])
     )
-    taught = [name for session in simulated.accuracy for name in session.new_classes]
+    taught = [name for session in simulated.per_session for name in session.new_classes]
     assert sorted(taught) == sorted(found.name for found in simulated.per_class)
 
 
 def test_the_seed_decides_everything(simulated: Simulation, options: SimulateOptions) -> None:
     assert learned(simulate(None, options)) == learned(simulated)
     other = learned(simulate(None, replace(options, learner=replace(options.learner, seed=4))))
-    assert [s["classes"] for s in other["accuracy"]] != [s.classes for s in simulated.accuracy]
+    assert [s["classes"] for s in other["accuracy"]] != [s.classes for s in simulated.per_session]
 
 
 def test_options_reach_the_device(options: SimulateOptions) -> None:
@@ -119,8 +119,8 @@ def test_options_reach_the_device(options: SimulateOptions) -> None:
     assert (result.sessions, result.sessions_in_stream) == (2, 3)
     assert result.training.items() >= given.items()
     assert (result.policy, result.replay_patterns) == ("balanced", 5)
-    assert [session.steps for session in result.accuracy] == [30, 30]
-    assert result.accuracy[-1].classes_seen == 3
+    assert [session.steps for session in result.per_session] == [30, 30]
+    assert result.per_session[-1].classes_seen == 3
     assert sum(found.first_session is None for found in result.per_class) == 1
 
 

@@ -55,7 +55,7 @@ def untimed(result: Simulation) -> Simulation:
     """A result without what a clock, RAM or the time of the end decides."""
     return replace(
         result,
-        accuracy=tuple(replace(session, session_ms=0) for session in result.accuracy),
+        per_session=tuple(replace(session, session_ms=0) for session in result.per_session),
         latency_ms={},
         session_ms=NO_TIME,
         session_ms_p50=0,

@@ -22,7 +22,7 @@ def play(watcher: Watcher, simulated: Simulation) -> None:
     with watcher.running(7):
         for frame in range(16):
             watcher.testing(frame + 1, 16)
-        for session in simulated.accuracy:
+        for session in simulated.per_session:
             watcher.learning(session.classes)
             watcher.step("extract", 1, session.frames)
             watcher.step("train", 1, session.steps)
