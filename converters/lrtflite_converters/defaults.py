@@ -27,7 +27,8 @@ QUICK = {"trunk_lr": 0.015, "moment_rate": 0.03}
 NATIVE = {"trunk_lr": 0.0003, "moment_rate": 0.0001}
 # Limits of r and d: the values at the end of the first batch in the authors' code. The paper's 1.25
 # and 0.5 suit a network whose moments already fit the data. With a backbone that was trained on
-# other data, they make training features differ from inference features (docs/studies/replay-layers.md).
+# other data, they make training features differ from inference features
+# (docs/studies/replay-layers.md).
 R_MAX, D_MAX = 3.0, 5.0
 # Greatest limits of r and d that a user may set. Batch Renorm no longer clips anything there.
 MOST_R, MOST_D = 1e6, 1e6
