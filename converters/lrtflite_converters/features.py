@@ -80,7 +80,7 @@ class AdaptingFeatures(Features):
     chain: Chain
 
     def __init__(self, network: Network, replay_layer: str, chain: Chain, *, group: int) -> None:
-        """`chain` has the blocks from the frames to the latents."""
+        """Make the variables; `chain` has the blocks from the frames to the latents."""
         object.__setattr__(self, "chain", chain)
         self.group = group
         self.moments = {

@@ -91,10 +91,10 @@ def add(*paths: Any) -> Any:
         ),
         (lambda x: layers.BatchNormalization(name="odd")(x), r"odd \(BatchNormalization\)"),
         (lambda x: layers.Dropout(0.5, name="odd")(x), r"odd \(Dropout\)"),
-        (lambda x: add(unit(x), another(x)), r"make of it, got sum \(Add\)"),
-        (lambda x: add(x, unit(x), another(x)), r"make of it, got sum \(Add\) of other paths"),
-        (lambda x: add(x, layers.Dropout(0.5)(unit(x))), r"make of it, got sum \(Add\)"),
-        (lambda x: add(x, unit(x, filters=1)), r"make of it, got sum \(Add\)"),
+        (lambda x: add(unit(x), another(x)), r"on top of it, got sum \(Add\)"),
+        (lambda x: add(x, unit(x), another(x)), r"on top of it, got sum \(Add\) of other paths"),
+        (lambda x: add(x, layers.Dropout(0.5)(unit(x))), r"on top of it, got sum \(Add\)"),
+        (lambda x: add(x, unit(x, filters=1)), r"on top of it, got sum \(Add\)"),
         (lambda x: layers.Multiply(name="product")([x, unit(x)]), r"got product \(Multiply\)"),
         (lambda x: layers.Conv2DTranspose(4, 1, name="odd")(x), r"odd \(Conv2DTranspose\)"),
         (lambda x: unit(x, use_bias=True), r"without bias.*got odd \(Conv2D\)"),
@@ -135,7 +135,7 @@ def test_a_layer_and_what_a_unit_makes_of_it_can_be_added(upper: Callable[[Any],
 
 def test_a_replay_layer_that_a_sum_passes_by_is_refused() -> None:
     """Latents of the unit alone do not hold the other path."""
-    with pytest.raises(ModelError, match="begins at unit, got one that passes it by"):
+    with pytest.raises(ModelError, match="begins at unit, got a path around it"):
         blocks_above(network(lambda x: add(x, unit(x))), "unit", train_depthwise=True)
 
 

@@ -126,7 +126,9 @@ def test_a_file_that_cannot_be_opened_is_one_line(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_bytes", refused)
-    with pytest.raises(ModelError, match=r"cannot be read \(.*Permission denied\); get it again"):
+    with pytest.raises(
+        ModelError, match=r"cannot be read \(.*Permission denied\); download or save it again"
+    ):
         read_weights(path)
 
 

@@ -115,7 +115,7 @@ class CwrHead(Head):
     def _step_last(
         self, features: Tensor, targets: Tensor, rates: Rates
     ) -> tuple[Tensor, Tensor, Outputs]:
-        """Move the working weights; return the scores' gradient, the old weights and the outputs."""
+        """Move the working weights; return the scores' gradient, the old weights, the outputs."""
         weights = tf.convert_to_tensor(self.tw)
         scores = matmul(features, weights, transpose_b=True)
         loss, pull = softmax_cross_entropy(scores, targets)
