@@ -41,9 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[2000, 2001, 2002])
     parser.add_argument("--visits", type=int, default=2)
-    parser.add_argument(
-        "--replay-size", type=int, help="latents to keep  [the bundle's]"
-    )
+    parser.add_argument("--replay-size", type=int, help="latents to keep  [the bundle's]")
     parser.add_argument("--epochs", type=int, help="per session  [the bundle's]")
     parser.add_argument("--lr", type=float, help="[the bundle's]")
     parser.add_argument("--bundle", type=Path, help="bundle to use instead of the demo bundle")

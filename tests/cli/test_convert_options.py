@@ -1,4 +1,4 @@
-"""What is typed after `lrtflite convert` reaches the converter."""
+"""Options of `lrtflite convert` reach the converter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lrtflite_cli.convert import command
 
 @pytest.fixture
 def converted(monkeypatch: pytest.MonkeyPatch, demo: Path, tmp_path: Path) -> list[dict[str, Any]]:
-    """Every call of `convert`, which needs TensorFlow and is not the matter here."""
+    """Record every call of `convert`, which needs TensorFlow and is not tested here."""
     calls: list[dict[str, Any]] = []
 
     def convert(out: Destination, *, options: Any, **__: object) -> None:
@@ -139,7 +139,7 @@ def test_bad_input_needs_no_tensorflow(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").touch()
-    monkeypatch.setitem(sys.modules, "lrtflite_converters.convert", None)  # no import of it
+    monkeypatch.setitem(sys.modules, "lrtflite_converters.convert", None)  # importing it fails
     with pytest.raises(LrtfliteError, match=re.escape(message)):
         CliRunner().invoke(command, words.split(), catch_exceptions=False)
     assert "tensorflow" not in sys.modules

@@ -1,4 +1,4 @@
-"""Where a network can be split, and what is refused."""
+"""Layers at which a network can be split, and layers that are refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_every_layer_splits_the_network_in_two() -> None:
         shape = tuple(network.layer(replay_layer).output.shape[1:])
         assert above.image == below.output == shape
         assert above.output == (network.features,)
-        # Each block takes what the one below it gives.
+        # The input of each block is the output of the one below it.
         for lower, upper in zip(blocks, blocks[1:]):
             assert upper.image == lower.output
 
@@ -61,7 +61,7 @@ def test_what_a_layer_can_give() -> None:
 
 
 def network(upper: Callable[[Any], Any]) -> Network:
-    """A unit called `below`, whatever `upper` makes of it, and pooling."""
+    """Return a network of a unit called `below`, the layers of `upper`, and pooling."""
     images = keras.Input((8, 8, 3), name="images")
     x = layers.Conv2D(4, 1, use_bias=False)(images)
     x = layers.ReLU(6.0, name="below")(BatchRenorm()(x))
@@ -134,7 +134,7 @@ def test_a_layer_and_what_a_unit_makes_of_it_can_be_added(upper: Callable[[Any],
 
 
 def test_a_replay_layer_that_a_sum_passes_by_is_refused() -> None:
-    """Latents of the unit alone do not hold the other path."""
+    """Latents of the unit do not contain the other path of the sum."""
     with pytest.raises(ModelError, match="begins at unit, got a path around it"):
         blocks_above(network(lambda x: add(x, unit(x))), "unit", train_depthwise=True)
 

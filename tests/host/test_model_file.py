@@ -1,4 +1,4 @@
-"""Model files: whole or refused, and never half written."""
+"""Model files: damaged ones are refused, and none is left half-written."""
 
 from __future__ import annotations
 
