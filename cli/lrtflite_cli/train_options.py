@@ -53,7 +53,8 @@ _OPTIONS = (
     click.option(
         "--visits",
         type=POSITIVE,
-        help="Visits to each class in that stream. Not for a backbone.",
+        help="Visits to each class in that stream: portions of its frames, each learned in another "
+        "session. Not for a backbone.",
         show_default="all of a folder, else 2",
     ),
     click.option(

@@ -8,18 +8,24 @@ from dataclasses import asdict
 import click
 
 from lrtflite.errors import BundleError
+from lrtflite.runtime import AUTO, RUNTIMES
 
 
 @click.command()
 @click.argument("bundle", type=click.Path())
-@click.option("--runtime", default="auto", show_default=True, help="auto, litert or tflite.")
+@click.option(
+    "--runtime",
+    default=AUTO,
+    show_default=True,
+    help=f"TFLite runtime: {', '.join((AUTO, *RUNTIMES))}.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
 def command(bundle: str, runtime: str, as_json: bool) -> None:
     """Check BUNDLE on the installed runtime.
 
     Checks hashes, ops, signatures and shapes, and runs the golden vectors, test inputs that come
-    with the bundle: latents (the outputs of the replay layer), a few training steps and the state
-    after them must agree with what TensorFlow computed.
+    with the bundle: latents (the outputs of the replay layer, at which the network is split), a
+    few training steps and the state after them must agree with the results of TensorFlow.
     """
     from lrtflite.quiet import quiet_stderr
     from lrtflite.verify import verify_bundle

@@ -80,7 +80,7 @@ class AdaptingFeatures(Features):
     chain: Chain
 
     def __init__(self, network: Network, replay_layer: str, chain: Chain, *, group: int) -> None:
-        """`chain` has the blocks from the frames to the latents."""
+        """Make the variables; `chain` has the blocks from the frames to the latents."""
         object.__setattr__(self, "chain", chain)
         self.group = group
         self.moments = {
@@ -104,7 +104,7 @@ class AdaptingFeatures(Features):
         """Move the moments towards those of these frames; return the largest change."""
         values, x = self._values(), self.network.scale(frames)
         limits = Limits(rates["r_max"], rates["d_max"])
-        trace = self.chain.forward([x], _Frames(), values, limits, frozen=True)
+        trace = self.chain.forward([x], _FrameInput(), values, limits, frozen=True)
         mover = _Mover(self.moments, over_epochs(rates["adapt_rate"], rates["epochs"]))
         for norm, names in trace.norms():
             mover.moments(norm, names, values)
@@ -143,7 +143,7 @@ def over_epochs(rate: Tensor, epochs: Tensor) -> Tensor:
     return tf.where(u < SMALL, near, 1.0 - tf.exp(-u))
 
 
-class _Frames:
+class _FrameInput:
     """The input of the first block; there is no backward pass here."""
 
     takes_gradient = False

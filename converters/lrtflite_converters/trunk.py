@@ -82,7 +82,7 @@ class Trunk(tf.Module):
     def infer_parts(self, latents: Tensor) -> Tensor:
         """Run `infer` on a mini-batch part by part, which keeps intermediate arrays small."""
         values = self._values()
-        xs = Latents(self, latents, self._sizes(latents)).parts()
+        xs = LatentParts(self, latents, self._sizes(latents)).parts()
         return tf.concat([self.chain.infer(x, values) for x in xs], axis=0)
 
     def train(self, latents: Tensor, rates: Mapping[str, Tensor]) -> TrainingPass:
@@ -90,7 +90,7 @@ class Trunk(tf.Module):
         if not self.trains:
             return TrainingPass(self, None, (latents.shape[0],), self.infer(latents))
         sizes = self._sizes(latents)
-        source = Latents(self, latents, sizes)
+        source = LatentParts(self, latents, sizes)
         limits = Limits(rates["r_max"], rates["d_max"])
         trace = self.chain.forward(source.parts(), source, self._values(), limits, frozen=False)
         return TrainingPass(self, trace, sizes, tf.concat(list(trace.outputs), axis=0))
@@ -110,7 +110,7 @@ class Trunk(tf.Module):
 
 
 @dataclass(frozen=True)
-class Latents:
+class LatentParts:
     """The input of the first block: parts of a mini-batch of latents."""
 
     trunk: Trunk

@@ -29,8 +29,8 @@ from lrtflite_firmware_sim.messages import (
     EndOfFrames,
     Extract,
     Failed,
-    Frame,
     Learn,
+    NextFrame,
     Open,
     Predict,
     Predicted,
@@ -118,9 +118,9 @@ class Device:
             message = self._receive()
             if isinstance(message, EndOfFrames):
                 return
-            if not isinstance(message, Frame):
+            if not isinstance(message, NextFrame):
                 raise TypeError(
-                    f"Expected Frame or EndOfFrames, got {message!r}; finish the session first"
+                    f"Expected NextFrame or EndOfFrames, got {message!r}; finish the session first"
                 )
             yield message.pixels
 

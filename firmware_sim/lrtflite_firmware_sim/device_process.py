@@ -27,8 +27,8 @@ from lrtflite_firmware_sim.messages import (
     EndOfFrames,
     Extract,
     Failed,
-    Frame,
     Learn,
+    NextFrame,
     Open,
     Predict,
     Predicted,
@@ -93,7 +93,7 @@ class DeviceProcess:
         """Run one session; the device extracts latents while `frames` is still being read."""
         self.ask(Learn(tuple(labels), training))
         for count, frame in enumerate(frames, start=1):
-            self.ask(Frame(frame))
+            self.ask(NextFrame(frame))
             if on_frame is not None:
                 on_frame(count)
         reply = self.ask(EndOfFrames())

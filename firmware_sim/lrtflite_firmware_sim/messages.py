@@ -1,8 +1,8 @@
 """Messages between the simulator and the device, pickled, over a pair of pipes.
 
-Every request gets one reply. `Learn` opens a session. Each `Frame` that follows is acknowledged as
-soon as the device has received it. `EndOfFrames` is answered by any number of `Progress` and then
-the `SessionReport`. `Failed` may come in place of any reply, and ends a session.
+Every request gets one reply. `Learn` opens a session. Each `NextFrame` that follows is acknowledged
+as soon as the device has received it. `EndOfFrames` is answered by any number of `Progress` and
+then the `SessionReport`. `Failed` may come in place of any reply, and ends a session.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Learn:
 
 
 @dataclass(frozen=True)
-class Frame:
+class NextFrame:
     """One frame of a session, (size, size, 3) uint8 RGB."""
 
     pixels: NDArray[np.uint8]
@@ -107,7 +107,7 @@ class Vitals:
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """Reply to a `Frame`: the next message may come."""
+    """Reply to a `NextFrame`: the next message may come."""
 
 
 @dataclass(frozen=True)

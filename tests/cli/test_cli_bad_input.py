@@ -21,7 +21,7 @@ from lrtflite_converters.strategies import STRATEGIES
 
 @pytest.fixture
 def bundle(demo: Path, tmp_path: Path) -> Path:
-    """A bundle of the test's own, in its temporary folder."""
+    """Copy the bundle into the test's temporary folder."""
     return Path(shutil.copytree(demo, tmp_path / "mine"))
 
 

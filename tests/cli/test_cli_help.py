@@ -26,12 +26,12 @@ HEAVY = (
     "ai_edge_litert",
     "tflite_runtime",
     "lrtflite.host",
-    # Of the converter only the tables of defaults and strategies, which need no TensorFlow.
+    # The converter's tables of defaults and strategies are light, so they are not listed.
     "lrtflite_converters.convert",
     "lrtflite_converters.export",
     "lrtflite_converters.heads",
     "lrtflite_converters.trunk",
-    # Of the simulator only the plan, which has the numbers of the app protocol.
+    # The simulator's plan is light, and has the numbers of the app protocol.
     "lrtflite_firmware_sim.device",
     "lrtflite_firmware_sim.device_process",
     "lrtflite_firmware_sim.plot",
@@ -75,7 +75,7 @@ def test_help_needs_no_extra(helped: dict[str, dict[str, str]]) -> None:
 
 
 def test_help_is_quick(helped: dict[str, float]) -> None:
-    # CPU time of all commands together; TensorFlow alone takes some five seconds.
+    # CPU time of all commands together; TensorFlow alone takes about five seconds.
     assert helped["seconds"] < 3
 
 

@@ -1,4 +1,4 @@
-"""`--rate NAME=VALUE` on every command that says how a session trains."""
+"""`--rate NAME=VALUE` on every command that sets how a session trains."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def things(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=COMMANDS)
 def words(request: pytest.FixtureRequest, demo: Path, things: Path) -> list[object]:
-    """A command of the three, with all that it needs but its rates."""
+    """Return one of the three commands with all that it needs except its rates."""
     dataset = ["--dataset", f"folder:{things}"]
     needed: dict[str, list[object]] = {
         "convert": [],

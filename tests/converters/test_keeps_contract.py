@@ -1,4 +1,4 @@
-"""TensorFlow's modules keep the contract, and every fault in one is named."""
+"""The TensorFlow modules keep the contract, and every breach is named."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_moments_that_adapt_need_their_signatures(name: str) -> None:
     found = dict(parts.features.signatures)
     del found[name]
     assert breaches(manifest, FEATURES, found) == [f"no {name}"]
-    # A rate of another bundle is not fed.
+    # A rate that the manifest lacks is a breach.
     poorer = dataclasses.replace(
         manifest, rates={k: v for k, v in manifest.rates.items() if k != "adapt_rate"}
     )

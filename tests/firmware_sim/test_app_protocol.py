@@ -149,7 +149,7 @@ def test_a_session_takes_forty_steps(tmp_path: Path) -> None:
     )
     first, second = result.per_session
     assert (first.frames, second.frames) == (100, 100)
-    # With nothing to replay, the hundred frames fill one mini-batch an epoch; eight would be few.
+    # With nothing to replay, 100 frames fill one mini-batch per epoch, and 8 steps are too few.
     assert first.steps == result.training["least_steps"] == 24
     assert result.bundle.new_per_batch == 20
     assert second.steps == 8 * 5

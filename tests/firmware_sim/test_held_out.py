@@ -1,4 +1,4 @@
-"""What is kept of the test set, and what the device is asked for."""
+"""The test set: what is kept in RAM, and the requests to the device."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from lrtflite_firmware_sim.held_out import HeldOut
 
 SIZE = 8
 CLASSES = ("a", "b")
-# A device whose slots are in another order, with one that the data set does not know.
+# Labels of a device, in another order, with one that is not in the data set.
 LABELS = ("b", None, "stranger", "a")
-# By the grey of a frame; 0 is answered with nothing at all.
+# Slot for each grey of a frame; 0 gets no answer.
 SLOT = {10: 3, 20: 0, 30: 2}
 
 
 @dataclass
 class Source:
-    """Two classes; the second is taken for a stranger once, and once for nothing."""
+    """Two classes; one frame gets an unknown label, and one gets no answer."""
 
     name: str = "greys"
     classes: tuple[str, ...] = CLASSES
@@ -50,7 +50,7 @@ class Source:
 
 @dataclass
 class Device:
-    """Latents are the frames as float32; the answer goes by their first value."""
+    """A device whose latents are the frames as float32; their first value decides the answer."""
 
     asked: list[tuple[str, int]] = field(default_factory=list)
     shift: int = 0

@@ -93,7 +93,7 @@ def test_report_needs_no_other_file(page: str) -> None:
     assert page.startswith("<!doctype html>")
     assert page.count("<svg") == page.count("</svg>") == 3
     assert not re.search(r"<(script|link|img|iframe|object)\b|@import|url\((?!#)", page)
-    # Links inside a picture go to its own parts; the name spaces of SVG are names, not places.
+    # Links inside a plot go to its own parts, and the namespaces of SVG are not links.
     assert all(link.startswith("#") for link in re.findall(r'href="([^"]*)"', page))
 
 

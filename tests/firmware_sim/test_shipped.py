@@ -1,4 +1,4 @@
-"""A simulation starts from what its bundle knows."""
+"""Simulations of bundles that ship with classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lrtflite_firmware_sim.summary import summary
 
 @pytest.fixture(scope="module")
 def shipped(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle that was taught two of the four colours."""
+    """Teach a bundle two of the four colours."""
     folder = tmp_path_factory.mktemp("shipped")
     (folder / "two").mkdir()
     for name in ("blue", "red"):
@@ -37,7 +37,7 @@ def test_known_classes_are_tested_from_the_start(result: Simulation) -> None:
     assert result.start is not None
     assert result.start.classes == ("blue", "red")
     assert result.start.accuracy_known == 1.0
-    # Half of the test set is of the two that nobody taught yet.
+    # Half of the test set belongs to the two classes that are not taught yet.
     assert result.start.accuracy == 0.5
 
 

@@ -1,4 +1,4 @@
-"""`simulate` as a function: what it measures, and that it is the learner that it measures."""
+"""The function `simulate`: its measurements, and that they are those of the learner."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TIMED = ("latency_ms", "session_ms", "session_ms_p50", "peak_ram_mb")
 
 
 def learned(result: Simulation) -> dict[str, Any]:
-    """The results without what a clock or the machine's RAM decides."""
+    """Return the results without those that depend on a clock or on RAM."""
     found = {k: v for k, v in json.loads(result.to_json()).items() if k not in TIMED}
     for session in found["accuracy"]:
         del session["session_ms"]
@@ -56,7 +56,7 @@ def test_every_frame_step_and_session_is_timed(simulated: Simulation) -> None:
 
 
 def test_replay_memory_is_counted_in_bytes(simulated: Simulation) -> None:
-    # 32 frames passed, of which 20 fit: float32 latents and an int32 slot each.
+    # 20 of the 32 frames fit: a float32 latent and an int32 slot each.
     latent = int(np.prod(simulated.bundle.latent_shape))
     assert simulated.replay_patterns == simulated.replay_size == 20
     assert simulated.replay_bytes == 20 * (4 * latent + 4)
@@ -65,7 +65,7 @@ def test_replay_memory_is_counted_in_bytes(simulated: Simulation) -> None:
 def test_it_is_the_learner_that_is_simulated(
     simulated: Simulation, options: SimulateOptions
 ) -> None:
-    """The same stream in this process, without any device, judged one frame at a time."""
+    """Learn the same stream in this process, without a device, and test frame by frame."""
     source = open_source(options.dataset, seed=3)
     sessions = []
     with demo_bundle() as bundle, Learner.open(bundle, replay_size=20, seed=3) as learner:
@@ -90,7 +90,7 @@ def test_it_is_the_learner_that_is_simulated(
 
 def test_accuracies_agree_with_each_other(simulated: Simulation) -> None:
     for session in simulated.per_session:
-        # Four test pictures of each of four classes; what was never taught is never right.
+        # Four test pictures of each of four classes; classes not taught yet are never right.
         assert session.accuracy * 4 == pytest.approx(session.accuracy_seen * session.classes_seen)
     assert simulated.final_accuracy == simulated.per_session[-1].accuracy
     assert simulated.final_accuracy == pytest.approx(

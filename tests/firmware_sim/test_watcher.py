@@ -50,7 +50,7 @@ def test_bars_on_a_terminal(simulated: Simulation) -> None:
 
 
 def looked(stream: io.StringIO) -> str:
-    """What is said of a look at 5,000 files."""
+    """Return the output during a check of 5,000 files."""
     with watch(stream).looking() as on_file:
         for number in range(5000):
             on_file(number + 1, 5000)

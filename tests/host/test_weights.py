@@ -1,4 +1,4 @@
-"""Weights from files, from the package and from Keras: the same outputs, or one clear line."""
+"""Weights from files, from the package and from Keras: the same outputs, or a clear error."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FRAMES = np.random.default_rng(0).uniform(-1, 1, (2, 32, 32, 3)).astype(np.float
 
 @pytest.fixture(scope="module")
 def trained() -> keras.Model:
-    """A small network whose moments have moved, so that nothing is at its initial value."""
+    """Return a small network with moved moments, so that no weight has its initial value."""
     model = mobilenet_v1(alpha=0.25, input_size=32, classes=0)
     rng = np.random.default_rng(1)
     for weight in model.weights:
@@ -41,7 +41,7 @@ def empty() -> keras.Model:
 
 @pytest.fixture
 def blank(empty: keras.Model) -> keras.Model:
-    """The same network as `trained` without what it knows; building one takes a second."""
+    """Return the network of `trained` with new weights; building one takes a second."""
     for weight in empty.weights:
         weight.assign(np.ones(weight.shape))
     return empty
@@ -126,7 +126,9 @@ def test_a_file_that_cannot_be_opened_is_one_line(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_bytes", refused)
-    with pytest.raises(ModelError, match=r"cannot be read \(.*Permission denied\); get it again"):
+    with pytest.raises(
+        ModelError, match=r"cannot be read \(.*Permission denied\); download or save it again"
+    ):
         read_weights(path)
 
 

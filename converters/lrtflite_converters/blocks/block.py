@@ -83,7 +83,7 @@ class Trace(ABC):
 
 
 class Block(ABC):
-    """A part of a network. Shapes exclude the batch.
+    """A part of a network. Shapes do not include the batch axis.
 
     `tensors` are the initial values of its variables, by name. `trained` maps the names of those
     that train to whether weight decay acts on them. `moments` are the names of the moving moments.
