@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lrtflite.bundle import HEAD, MANIFEST
+from lrtflite.bundle import HEAD_FILE, MANIFEST_FILE
 from lrtflite.errors import LrtfliteError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,8 +26,8 @@ def converted(name: str, words: Sequence[str]) -> Path:
     """The bundle `build/name`, converted with `words` unless it is there and was."""
     out = BUILD / name
     said = out.with_name(f"{out.name}.words")  # beside it: a bundle has no files but its own
-    if (out / MANIFEST).exists() and said.exists() and said.read_text() == " ".join(words):
-        if max(map(newest, SOURCES)) > (out / HEAD).stat().st_mtime:
+    if (out / MANIFEST_FILE).exists() and said.exists() and said.read_text() == " ".join(words):
+        if max(map(newest, SOURCES)) > (out / HEAD_FILE).stat().st_mtime:
             say(f"Warning: {out} is older than what it is made by; rm -r it to convert it again")
         return out
     say(f"Converting {name}, which may take minutes")

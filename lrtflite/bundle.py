@@ -14,13 +14,13 @@ from lrtflite.manifest import File, Manifest
 from lrtflite.manifest_reading import read_manifest
 from lrtflite.whole_file import write_whole
 
-MANIFEST = "manifest.json"
-FEATURES = "features.tflite"
-HEAD = "head.tflite"
-GOLDEN = "golden.npz"
-FILES = (FEATURES, HEAD, GOLDEN)
+MANIFEST_FILE = "manifest.json"
+FEATURES_FILE = "features.tflite"
+HEAD_FILE = "head.tflite"
+GOLDEN_FILE = "golden.npz"
+FILES = (FEATURES_FILE, HEAD_FILE, GOLDEN_FILE)
 # What a bundle was taught before it shipped, if anything: a state, in the state's own format.
-INITIAL = "initial-state.npz"
+INITIAL_FILE = "initial-state.npz"
 
 
 @dataclass(frozen=True)
@@ -34,13 +34,13 @@ class Bundle:
     def open(cls, path: str | Path) -> Bundle:
         """Read the manifest and check every file against its digest."""
         path = Path(path)
-        manifest_path = path / MANIFEST
+        manifest_path = path / MANIFEST_FILE
         try:
             text = manifest_path.read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError) as error:
             make = f"make one with: lrtflite convert --replay-layer pool6 --out {path}"
             raise BundleError(
-                f"Expected a bundle folder with {MANIFEST}, got {path}, which "
+                f"Expected a bundle folder with {MANIFEST_FILE}, got {path}, which "
                 f"{'has none' if path.exists() else f'is not there; {make}'}"
             ) from error
         except (OSError, UnicodeDecodeError) as error:
@@ -55,31 +55,31 @@ class Bundle:
 
     @property
     def features(self) -> Path:
-        return self.path / FEATURES
+        return self.path / FEATURES_FILE
 
     @property
     def head(self) -> Path:
-        return self.path / HEAD
+        return self.path / HEAD_FILE
 
     @property
     def golden(self) -> Path:
-        return self.path / GOLDEN
+        return self.path / GOLDEN_FILE
 
     @property
     def initial(self) -> Path | None:
         """The state that a new learner starts from; None where the bundle was taught nothing."""
-        return self.path / INITIAL if INITIAL in self.manifest.files else None
+        return self.path / INITIAL_FILE if INITIAL_FILE in self.manifest.files else None
 
     @property
     def identity(self) -> str:
         """What a state must share with the bundle: the two models, to the last bit."""
-        digests = [self.manifest.files[name].sha256 for name in (FEATURES, HEAD)]
+        digests = [self.manifest.files[name].sha256 for name in (FEATURES_FILE, HEAD_FILE)]
         return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest of a bundle that is being made."""
-    write_whole(folder / MANIFEST, manifest.to_json())
+    write_whole(folder / MANIFEST_FILE, manifest.to_json())
 
 
 def digest(path: Path) -> File:

@@ -14,18 +14,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
-from lrtflite.checkpoint import Checkpoint, State
-from lrtflite.contract import FEATURES, HEAD, breaches
+from lrtflite.checkpoint import Checkpoint
+from lrtflite.contract import FEATURES, HEAD
+from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError, StateError
+from lrtflite.initial_state import fit_memory, learned_labels, read_initial
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS, ReplayMemory
 from lrtflite.runtime import Model
-from lrtflite.shipping import fit_memory, learned_labels, read_initial
 from lrtflite.slots import Slots
+from lrtflite.state_file import State
 
 # Attempts to read a state whose learner commits meanwhile, and so removes older generations.
-READS = 50
+READ_ATTEMPTS = 50
 
 
 @dataclass(frozen=True)
@@ -107,7 +109,7 @@ class CommittedState:
         checkpoint = None if path is None else Checkpoint(path, read_only=options.read_only)
         try:
             opened = None
-            for attempt in range(1, READS + 1):
+            for attempt in range(1, READ_ATTEMPTS + 1):
                 try:
                     found = None if checkpoint is None else checkpoint.load(later=(MEMORY_CODES,))
                     meta = None if found is None else found.meta
@@ -119,7 +121,7 @@ class CommittedState:
                     return opened
                 except StateError as error:
                     gone = isinstance(error.__cause__, FileNotFoundError)
-                    if not (options.read_only and gone and attempt < READS):
+                    if not (options.read_only and gone and attempt < READ_ATTEMPTS):
                         raise
             raise AssertionError("the last attempt returns or raises")
         except BaseException:

@@ -9,12 +9,12 @@ from typing import Any
 from lrtflite.arguments import real_number, whole_number
 
 # Frames of the session that is foretold: five seconds of video, or a good look from all sides.
-FRAMES = 25
+SESSION_FRAMES = 25
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Times, and RAM in 10^6 bytes. `session_s` is for FRAMES new frames beside a full memory.
+    """Times, and RAM in 10^6 bytes. `session_s` is for SESSION_FRAMES new frames beside a full memory.
 
     It begins with the last latent and ends with the state on disk. `ram_mb` is the peak of the
     whole process, with the memory full.
@@ -45,7 +45,7 @@ class Costs:
         many = "threads" if self.threads > 1 else "thread"
         return (
             f"{self.extract_ms:.1f} ms a frame, {self.step_ms:.1f} ms a training step, "
-            f"{self.session_s:.2g} s a session of {FRAMES} frames ({self.steps} steps), "
+            f"{self.session_s:.2g} s a session of {SESSION_FRAMES} frames ({self.steps} steps), "
             f"{self.ram_mb:.0f} MB RAM, of which the replay memory {self.memory_mb:.1f} MB "
             f"({self.runtime}, {self.threads} {many}, {self.machine})"
         )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrtflite.bundle import FILES, INITIAL, MANIFEST
+from lrtflite.bundle import FILES, INITIAL_FILE, MANIFEST_FILE
 from lrtflite.errors import BundleError
 from lrtflite.scratch import LOCK, scratch_folder
 from lrtflite.undisturbed import undisturbed
@@ -69,7 +69,9 @@ class Destination:
 
 def _check_names(out: Path, found: set[str], *, replace: bool) -> None:
     """Raise BundleError if a folder with these names in it is no place for a bundle."""
-    if found and (MANIFEST not in found or found.difference({MANIFEST, *FILES, INITIAL})):
+    if found and (
+        MANIFEST_FILE not in found or found.difference({MANIFEST_FILE, *FILES, INITIAL_FILE})
+    ):
         raise BundleError(
             f"Expected a new or empty folder, or a bundle and nothing else, got {out}; "
             "choose another --out"
@@ -83,7 +85,7 @@ def _check_names(out: Path, found: set[str], *, replace: bool) -> None:
 
 def _fill(out: Path, made: Path) -> None:
     """Move the files into an empty folder; without its manifest, the last, it is no bundle yet."""
-    for path in sorted(made.iterdir(), key=lambda path: path.name == MANIFEST):
+    for path in sorted(made.iterdir(), key=lambda path: path.name == MANIFEST_FILE):
         path.replace(out / path.name)
     flush_folder(out)
 

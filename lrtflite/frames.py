@@ -21,15 +21,14 @@ S needs 64 bits. Summing rows first and columns second gives the same S.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
-from os import PathLike
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError
+from lrtflite.frame_checks import check_no_path
 
 
 def fit_frame(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
@@ -65,46 +64,6 @@ def fit_frame(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     return np.ascontiguousarray(fitted.reshape(size, 3, size).transpose(0, 2, 1))
 
 
-def check_no_path(frames: object) -> None:
-    """Raise InputError for the path of a picture in place of its pixels."""
-    if isinstance(frames, (str, bytes, PathLike)):
-        raise InputError(
-            f"Expected frames as arrays (H, W, 3) uint8 RGB, got the path or text {frames!r}; read "
-            "the picture first, with lrtflite.read_image(path, size)"
-        )
-
-
-def check_frames(frames: ArrayLike | Sequence[NDArray[np.uint8]], size: int) -> NDArray[np.uint8]:
-    """One frame (size, size, 3) or a stack of them -> (n, size, size, 3) uint8; else InputError.
-
-    Not copied where it need not be.
-    """
-    check_no_path(frames)
-    try:
-        stack = np.asarray(frames)
-    except ValueError:
-        raise InputError(
-            f"Expected frames of one shape, {(size, size, 3)}, got several; use fit_frame on each"
-        ) from None
-    wanted = f"(n, {size}, {size}, 3) uint8 RGB"
-    if stack.size == 0:
-        raise InputError(f"Expected frames of shape {wanted}, got none (shape {stack.shape})")
-    if stack.dtype != np.uint8:
-        advice = "convert them with .astype('uint8') once they run from 0 to 255"
-        kind = str(stack.dtype)
-        if stack.dtype.kind == "f" and not np.isfinite(stack).all():
-            kind += " with NaN or infinity"
-        raise InputError(f"Expected frames of {wanted}, got {kind}; {advice}")
-    if stack.ndim == 3:
-        stack = stack[np.newaxis]
-    if stack.ndim != 4 or stack.shape[1:] != (size, size, 3):
-        raise InputError(
-            f"Expected frames of shape {wanted}, got {np.shape(frames)}; "
-            f"use lrtflite.frames.fit_frame(image, {size})"
-        )
-    return np.ascontiguousarray(stack)
-
-
 @lru_cache(maxsize=16)
 def _axis_weights(
     side: int, size: int
@@ -130,16 +89,3 @@ def _axis_weights(
         used = np.flatnonzero(row)
         spans.append((int(used[0]), int(used[-1]) + 1))
     return whole.astype(np.float64), total, tuple(spans)
-
-
-def check_frame(frame: ArrayLike, size: int) -> NDArray[np.uint8]:
-    """One frame (size, size, 3) uint8; a stack of several is refused."""
-    check_no_path(frame)
-    try:
-        shape = np.shape(frame)
-    except ValueError:
-        raise InputError("Expected a frame (H, W, 3) as one array, got rows that differ") from None
-    if len(shape) != 3:
-        raise InputError(f"Expected one frame (H, W, 3) at a time, got {shape}")
-    checked: NDArray[np.uint8] = check_frames(frame, size)[0]
-    return checked

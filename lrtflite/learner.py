@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
-from lrtflite.checkpoint import State
 from lrtflite.committed_state import CommittedState
 from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
-from lrtflite.frames import check_frame, check_frames, check_no_path
+from lrtflite.frame_checks import check_frame, check_frames, check_no_path
+from lrtflite.labels import Label
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import save_models
@@ -29,7 +29,8 @@ from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
 from lrtflite.run_session import run_session
 from lrtflite.session import OnProgress, Phase, Session, SessionReport
 from lrtflite.shipping import ship
-from lrtflite.slots import Label, Labels, SlotNumbers
+from lrtflite.slots import Labels, SlotNumbers
+from lrtflite.state_file import State
 from lrtflite.training import Training
 
 # Most bytes of latents passed to one `infer` call.

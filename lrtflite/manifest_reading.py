@@ -11,8 +11,8 @@ from typing import Any
 from lrtflite.costs import Costs
 from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import Feeding
+from lrtflite.labels import check_label
 from lrtflite.manifest import FORMAT, LATENT_DTYPES, MERGING, File, Manifest
-from lrtflite.slots import check_label
 from lrtflite.training import Rate
 
 # Fields of each plain type.

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lrtflite.bundle import Bundle
-from lrtflite.costs import FRAMES, Costs
+from lrtflite.costs import SESSION_FRAMES, Costs
 from lrtflite.learner import Learner
 from lrtflite.machine import this_machine
 from lrtflite.ram import peak_ram_mb
@@ -25,7 +25,7 @@ from lrtflite.runtime import default_threads, describe_runtime
 from lrtflite.session import Phase
 
 # Patterns of the session that is measured, of a class each. Its steps cost as much as any others.
-MEASURED = 2
+MEASURED_PATTERNS = 2
 ROUNDS = 3
 
 
@@ -46,14 +46,14 @@ def _measure(learner: Learner, threads: int) -> Costs:
     manifest, rng = learner.bundle.manifest, np.random.default_rng(0)
     frame = rng.integers(0, 256, (manifest.input_size, manifest.input_size, 3), np.uint8)
     latent = learner.extract(frame)[0]
-    places = [i % manifest.slots for i in range(MEASURED)]
+    places = [i % manifest.slots for i in range(MEASURED_PATTERNS)]
     labels = [learner.labels[place] or f"class {place}" for place in places]
     # Every row holds memory of its own, as it would after many sessions.
     count = learner.memory.capacity
-    slots = (np.arange(count) % min(MEASURED, manifest.slots)).astype(np.int32)
+    slots = (np.arange(count) % min(MEASURED_PATTERNS, manifest.slots)).astype(np.int32)
     learner.memory.update([latent] * count, slots, session=1, rng=rng)
     report = learner.learn_latents(
-        np.stack([latent] * MEASURED),
+        np.stack([latent] * MEASURED_PATTERNS),
         labels,
         training=learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS),
     )
@@ -66,7 +66,7 @@ def _measure(learner: Learner, threads: int) -> Costs:
     step_ms = float(np.median(steps_ms[1:])) if trains else 0.0
     once_ms = report.ready_to_committed_ms - sum(steps_ms)
     feeding = learner.training.feeding
-    steps = feeding.steps(new=FRAMES, stored=count) if trains else 0
+    steps = feeding.steps(new=SESSION_FRAMES, stored=count) if trains else 0
     return Costs(
         machine=str(this_machine()),
         runtime=describe_runtime(learner.runtime),

@@ -47,7 +47,7 @@ def run_session(
             "learner.training.with_options(...)"
         )
     coming = len(np.unique(placed))
-    if advice := few_classes(manifest, known=len(committed.learned_labels), coming=coming):
+    if advice := few_classes(manifest, learned=len(committed.learned_labels), coming=coming):
         _log.warning("%s", advice)
     outcome = train_head(
         committed.working,

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lrtflite.bundle import INITIAL
-from lrtflite.checkpoint import write_state
+from lrtflite.bundle import INITIAL_FILE
 from lrtflite.learner import Learner
+from lrtflite.state_file import write_state
 
 
 def seed_memory(bundle: Path, frames: Path) -> None:
@@ -23,7 +23,7 @@ def seed_memory(bundle: Path, frames: Path) -> None:
     with Learner.open(bundle, replay_size=len(images)) as learner:
         latents = learner.extract(images)
         learner.memory.update(latents, slots, session=1, rng=np.random.default_rng(0))
-        write_state(bundle / INITIAL, learner.snapshot(sessions=1))
+        write_state(bundle / INITIAL_FILE, learner.snapshot(sessions=1))
 
 
 if __name__ == "__main__":

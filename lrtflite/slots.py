@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Union
@@ -10,13 +9,12 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.arguments import shown, whole_number
+from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError, NoFreeSlot
+from lrtflite.labels import Label, label_name
 
-Label = Union[str, int, np.integer[Any]]  # a name; 3 is the name "3"
 Labels = Union[Label, Sequence[Label], NDArray[Any]]
 SlotNumbers = Union[int, Sequence[int], NDArray[np.integer[Any]]]
-MOST_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
@@ -106,27 +104,6 @@ def for_each(placed: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     return np.full(count, placed, np.int32)
 
 
-def label_name(label: object) -> str:
-    """Return the name that a label stands for, or raise InputError; a number is its digits."""
-    return check_label(str(label) if _is_number(label) else label)
-
-
-def check_label(label: object) -> str:
-    """Return a name in Unicode's form NFC, or raise InputError.
-
-    An accent may be part of a letter or a character of its own; both look alike and are one label.
-    """
-    if not isinstance(label, str) or not label.strip() or not label.isprintable():
-        raise InputError(f"Expected a label of one line of text, got {shown(label)}")
-    composed = unicodedata.normalize("NFC", label)
-    if len(composed) > MOST_CHARACTERS:
-        raise InputError(
-            f"Expected a label of at most {MOST_CHARACTERS} characters, got {len(composed)}: "
-            f"{composed[:30]!r}...; use a shorter name"
-        )
-    return composed
-
-
 def _check_one_given(label: object, slot: object) -> None:
     if (label is None) == (slot is None):
         got = "neither" if label is None else "both"
@@ -137,7 +114,3 @@ def _is_list(given: object) -> bool:
     if isinstance(given, np.ndarray):
         return given.ndim == 1
     return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

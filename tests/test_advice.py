@@ -17,15 +17,15 @@ from lrtflite.bundle import Bundle
 def test_a_trunk_wants_several_classes_first(demo: Path) -> None:
     last = Bundle.open(demo).manifest
     deep = replace(last, replay_layer="conv5_4/dw", trains_trunk=True)
-    advice = few_classes(deep, known=0, coming=1)
+    advice = few_classes(deep, learned=0, coming=1)
     assert advice is not None
     assert "first session has 1 class:" in advice
     assert "convert with the default replay layer" in advice
-    assert few_classes(deep, known=0, coming=10) is None
-    assert few_classes(deep, known=3, coming=1) is None
-    assert few_classes(last, known=0, coming=1) is None
+    assert few_classes(deep, learned=0, coming=10) is None
+    assert few_classes(deep, learned=3, coming=1) is None
+    assert few_classes(last, learned=0, coming=1) is None
     # A bundle for a few classes has no other choice.
-    assert few_classes(replace(deep, labels=(None,) * 5), known=0, coming=1) is None
+    assert few_classes(replace(deep, labels=(None,) * 5), learned=0, coming=1) is None
 
 
 def test_a_learner_says_so_once(

@@ -16,9 +16,9 @@ from lrtflite.contract import (
     Sizes,
     Spec,
     as_markdown,
-    breaches,
     signatures_of,
 )
+from lrtflite.contract_checking import breaches
 from lrtflite.runtime import Model, Signature, Tensor
 
 FLOAT, BYTE = np.dtype(np.float32), np.dtype(np.uint8)

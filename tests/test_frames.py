@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lrtflite.errors import InputError
-from lrtflite.frames import check_frames, fit_frame
+from lrtflite.frame_checks import check_frames
+from lrtflite.frames import fit_frame
 
 
 def rgb(grey: list[list[int]]) -> np.ndarray:

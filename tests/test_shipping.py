@@ -11,11 +11,12 @@ import pytest
 
 from learning import TRAINING, alike_latents, fingerprint, latents_of
 from lrtflite import Learner
-from lrtflite.bundle import INITIAL, MANIFEST, Bundle, digest
-from lrtflite.checkpoint import State, read_state, write_state
+from lrtflite.bundle import INITIAL_FILE, MANIFEST_FILE, Bundle, digest
 from lrtflite.errors import BundleError, StateError
+from lrtflite.initial_state import shipped_labels
 from lrtflite.manifest_reading import read_manifest
-from lrtflite.shipping import ship, shipped_labels
+from lrtflite.shipping import ship
+from lrtflite.state_file import State, read_state, write_state
 from lrtflite.verify import verify_bundle
 
 Open = Callable[..., Learner]
@@ -143,10 +144,10 @@ def test_verify_says_what_it_knows(shipped: Bundle, demo: Path) -> None:
 
 
 def test_a_damaged_initial_state_is_found(shipped: Bundle) -> None:
-    path = shipped.path / INITIAL
+    path = shipped.path / INITIAL_FILE
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(BundleError, match=rf"SHA-256 .*{INITIAL}"):
+    with pytest.raises(BundleError, match=rf"SHA-256 .*{INITIAL_FILE}"):
         Learner.open(shipped.path)
     # With a digest that fits, too: it is no state.
     path.write_bytes(b"no state")
@@ -159,7 +160,7 @@ def test_a_damaged_initial_state_is_found(shipped: Bundle) -> None:
 def test_an_initial_state_of_another_bundle_fails_the_verification(
     shipped: Bundle, wrong: str
 ) -> None:
-    path = shipped.path / INITIAL
+    path = shipped.path / INITIAL_FILE
     state = read_state(path)
     arrays, meta = dict(state.arrays), dict(state.meta)
     if wrong == "head":
@@ -225,11 +226,11 @@ def test_a_disk_that_is_full_leaves_no_bundle(
 def test_labels_of_the_manifest_are_those_of_the_state(shipped: Bundle) -> None:
     assert shipped.manifest.labels[: KINDS + 1] == (*(f"kind {k}" for k in range(KINDS)), None)
     with pytest.raises(BundleError, match="new or empty"):
-        ship(shipped, read_state(shipped.path / INITIAL), shipped.path)
+        ship(shipped, read_state(shipped.path / INITIAL_FILE), shipped.path)
 
 
 def _rehash(bundle: Path) -> None:
-    path = bundle / MANIFEST
+    path = bundle / MANIFEST_FILE
     manifest = read_manifest(path.read_text(), where="here")
-    manifest.files[INITIAL] = digest(bundle / INITIAL)
+    manifest.files[INITIAL_FILE] = digest(bundle / INITIAL_FILE)
     path.write_text(manifest.to_json())

@@ -68,7 +68,7 @@ def _convert(destination: Destination, options: ExportOptions, source: Source) -
 
 def _tell(destination: Destination, source: Source) -> None:
     """Print where the bundle is, and on stderr what its user should know."""
-    from lrtflite.bundle import INITIAL, Bundle
+    from lrtflite.bundle import INITIAL_FILE, Bundle
     from lrtflite.demo_weights import DEMO, DEMO_NOTE
 
     out = destination.path
@@ -83,7 +83,7 @@ def _tell(destination: Destination, source: Source) -> None:
     if demo:
         click.echo(DEMO_NOTE, err=True)
     is_model = source.model is not None
-    if is_model and INITIAL not in manifest.files and manifest.labels[0] is not None:
+    if is_model and INITIAL_FILE not in manifest.files and manifest.labels[0] is not None:
         click.echo(
             "It ships without a memory, so what it knows fades as it learns more; "
             f"lrtflite teach {out} gives it one",

@@ -14,14 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, digest, write_manifest
+from lrtflite.bundle import (
+    FEATURES_FILE,
+    GOLDEN_FILE,
+    HEAD_FILE,
+    INITIAL_FILE,
+    digest,
+    write_manifest,
+)
 from lrtflite.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
+from lrtflite.labels import check_label
 from lrtflite.manifest import File, Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
-from lrtflite.slots import check_label
 from lrtflite.training import Training
 from lrtflite_converters import on_device
 from lrtflite_converters.features import AdaptingFeatures, Features
@@ -71,16 +78,16 @@ def export_bundle(
     parts = split_network(network, options)
     check_parts(network, parts.features, parts.head)
     stage("converting the features")
-    contents = {FEATURES: parts.features.to_bytes()}
+    contents = {FEATURES_FILE: parts.features.to_bytes()}
     stage("converting the head")
-    contents[HEAD] = parts.head.to_tflite(variables=True)
+    contents[HEAD_FILE] = parts.head.to_tflite(variables=True)
     stage("computing golden vectors")
-    contents[GOLDEN] = _npz(golden_vectors(parts.features, parts.head, parts.training))
+    contents[GOLDEN_FILE] = _npz(golden_vectors(parts.features, parts.head, parts.training))
     with destination.making_bundle() as made:
         for name, content in contents.items():
             (made / name).write_bytes(content)
         files = {name: digest(made / name) for name in contents}
-        ops = {name: op_names(made / name) for name in (FEATURES, HEAD)}
+        ops = {name: op_names(made / name) for name in (FEATURES_FILE, HEAD_FILE)}
         manifest = dataclasses.replace(_manifest(network, options, parts), files=files, ops=ops)
         _complete(made, manifest, batch, stage)
     return destination.path
@@ -173,7 +180,7 @@ def _complete(made: Path, manifest: Manifest, batch: FirstBatch | None, stage: S
         on_device.verify(made, runtime)
     if batch is not None and len(batch.slots):
         stage(f"filling its memory with {len(batch.slots)} latents")
-        files = {**manifest.files, INITIAL: _seed(made, batch)}
+        files = {**manifest.files, INITIAL_FILE: _seed(made, batch)}
         manifest = dataclasses.replace(manifest, files=files)
         write_manifest(made, manifest)
     if installed_runtimes():
@@ -192,7 +199,7 @@ def _seed(made: Path, batch: FirstBatch) -> File:
         frames = Path(folder) / "frames.npz"
         frames.write_bytes(batch.to_npz())
         on_device.seed(made, frames)
-    return digest(made / INITIAL)
+    return digest(made / INITIAL_FILE)
 
 
 def _npz(arrays: dict[str, NDArray[Any]]) -> bytes:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from lrtflite.bundle import FEATURES, HEAD, Bundle
+from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.errors import DataError
 from lrtflite.machine import Machine
 from lrtflite.metrics import percentiles
@@ -110,8 +110,8 @@ class BundleFacts:
             slots=manifest.slots,
             batch_size=manifest.feeding.batch_size,
             new_per_batch=manifest.feeding.new_per_batch,
-            features_bytes=manifest.files[FEATURES].bytes,
-            head_bytes=manifest.files[HEAD].bytes,
+            features_bytes=manifest.files[FEATURES_FILE].bytes,
+            head_bytes=manifest.files[HEAD_FILE].bytes,
             latent_dtype=manifest.latent_dtype,
             strategy=manifest.strategy,
             trains_trunk=manifest.trains_trunk,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from lrtflite.comparison import compare, compare_changes
 from lrtflite.golden import sample
-from lrtflite.verify import compare, same_changes
 
 GOLDEN = {"change/a": np.full(3, 0.5, np.float32), "change/b": np.full(3, -0.5, np.float32)}
 TENSORS = list(GOLDEN)
@@ -36,7 +36,7 @@ def changes(**off: float) -> dict[str, np.ndarray]:
 def test_each_tensor_must_change_as_the_golden_one(
     off: dict[str, float], passed: bool, seen: str
 ) -> None:
-    check = same_changes("state", "change/", TENSORS, changes(**off), GOLDEN)
+    check = compare_changes("state", "change/", TENSORS, changes(**off), GOLDEN)
     assert check.passed is passed
     assert seen in check.seen
 
@@ -45,8 +45,8 @@ def test_a_tensor_that_must_stay_may_not_move() -> None:
     golden = {**GOLDEN, "change/a": np.zeros(3, np.float32)}
     moved = {**changes(), "change/a": np.full(3, 1e-4, np.float32)}
     still = {**moved, "change/a": np.zeros(3, np.float32)}
-    assert not same_changes("state", "change/", TENSORS, moved, golden).passed
-    assert same_changes("state", "change/", TENSORS, still, golden).passed
+    assert not compare_changes("state", "change/", TENSORS, moved, golden).passed
+    assert compare_changes("state", "change/", TENSORS, still, golden).passed
 
 
 def test_a_difference_of_bytes_does_not_wrap_around() -> None:
