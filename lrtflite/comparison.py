@@ -24,7 +24,7 @@ FAINTEST_CHANGE = 1e-9
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked, and what was seen."""
+    """The result of one check; `seen` describes it in words."""
 
     name: str
     passed: bool

@@ -12,7 +12,7 @@ from lrtflite.errors import InputError
 
 
 def check_no_path(frames: object) -> None:
-    """Raise InputError for the path of a picture in place of its pixels."""
+    """Raise InputError if `frames` is the path of a picture instead of its pixels."""
     if isinstance(frames, (str, bytes, PathLike)):
         raise InputError(
             f"Expected frames as arrays (H, W, 3) uint8 RGB, got the path or text {frames!r}; read "
@@ -21,9 +21,9 @@ def check_no_path(frames: object) -> None:
 
 
 def check_frames(frames: ArrayLike | Sequence[NDArray[np.uint8]], size: int) -> NDArray[np.uint8]:
-    """One frame (size, size, 3) or a stack of them -> (n, size, size, 3) uint8; else InputError.
+    """Return one frame (size, size, 3) or a stack of them as (n, size, size, 3) uint8.
 
-    Not copied where it need not be.
+    Raise InputError for anything else. Copy only if necessary.
     """
     check_no_path(frames)
     try:
@@ -34,7 +34,9 @@ def check_frames(frames: ArrayLike | Sequence[NDArray[np.uint8]], size: int) -> 
         ) from None
     wanted = f"(n, {size}, {size}, 3) uint8 RGB"
     if stack.size == 0:
-        raise InputError(f"Expected frames of shape {wanted}, got none (shape {stack.shape})")
+        raise InputError(
+            f"Expected frames of shape {wanted}, got none (shape {stack.shape}); give at least one"
+        )
     if stack.dtype != np.uint8:
         advice = "convert them with .astype('uint8') once they run from 0 to 255"
         kind = str(stack.dtype)
@@ -52,13 +54,17 @@ def check_frames(frames: ArrayLike | Sequence[NDArray[np.uint8]], size: int) -> 
 
 
 def check_frame(frame: ArrayLike, size: int) -> NDArray[np.uint8]:
-    """One frame (size, size, 3) uint8; a stack of several is refused."""
+    """Return one frame (size, size, 3) uint8; raise InputError for a stack of several."""
     check_no_path(frame)
     try:
         shape = np.shape(frame)
     except ValueError:
-        raise InputError("Expected a frame (H, W, 3) as one array, got rows that differ") from None
+        raise InputError(
+            "Expected a frame (H, W, 3) as one array, got rows that differ; give a numpy array"
+        ) from None
     if len(shape) != 3:
-        raise InputError(f"Expected one frame (H, W, 3) at a time, got {shape}")
+        raise InputError(
+            f"Expected one frame (H, W, 3) at a time, got {shape}; give frames one by one"
+        )
     checked: NDArray[np.uint8] = check_frames(frame, size)[0]
     return checked

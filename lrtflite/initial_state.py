@@ -17,22 +17,24 @@ from lrtflite.state_file import State, read_state
 
 
 def read_initial(bundle: Bundle, *, later: Sequence[str] = ()) -> State | None:
-    """Read the state that a new learner starts from; `later` is as in `read_state`."""
+    """Return the state that a new learner starts from, if any; `later`: see `read_state`."""
     if bundle.initial is None:
         return None
     try:
         return read_state(bundle.initial, later=later)
     except StateError as error:
-        raise BundleError(f"{error}; copy the bundle again") from error
+        # The advice for a damaged state does not suit a bundle.
+        problem = str(error).partition("; ")[0]
+        raise BundleError(f"{problem}; copy the bundle again") from error
 
 
 def learned_labels(labels: Sequence[str | None], learned: Iterable[bool]) -> tuple[str, ...]:
-    """Return the labels whose slot has learned something; a name alone is not enough."""
-    return tuple(label for label, known in zip(labels, learned) if label is not None and known)
+    """Return the labels whose slots have learned; a slot can have a label before it learns."""
+    return tuple(label for label, has in zip(labels, learned) if label is not None and has)
 
 
 def labels_of(state: State) -> tuple[str, ...]:
-    """Return the labels that a state can answer."""
+    """Return the labels that a state can answer with."""
     return learned_labels(state.meta["labels"], state.meta["learned"])
 
 
@@ -43,11 +45,11 @@ def shipped_labels(bundle: Bundle) -> tuple[str, ...]:
 
 
 def fit_memory(initial: State, capacity: int, rng: np.random.Generator) -> State:
-    """Return the state with at most `capacity` latents, the same number of each class."""
+    """Return the state with at most `capacity` latents, equally many of each class."""
     slots = initial.arrays[MEMORY_SLOTS]
     if len(slots) <= capacity:
         return initial
-    assert initial.path is not None  # it was read from a bundle
+    assert initial.path is not None  # it was read from a file
     kept = np.sort(balanced_choice(slots, capacity, rng))
     codes = read_state(initial.path).arrays[MEMORY_CODES][kept]
     arrays = {**initial.arrays, MEMORY_CODES: codes, MEMORY_SLOTS: slots[kept]}
@@ -55,7 +57,7 @@ def fit_memory(initial: State, capacity: int, rng: np.random.Generator) -> State
 
 
 def check_initial(bundle: Bundle, head: Model) -> str:
-    """Return what a bundle was taught, in words, or raise BundleError if it does not fit."""
+    """Describe the initial state of a bundle, or raise BundleError if it does not fit."""
     state = read_initial(bundle)
     if state is None:
         return "nothing was taught before it shipped"
@@ -73,7 +75,7 @@ def check_initial(bundle: Bundle, head: Model) -> str:
         or state.meta["bundle"] != bundle.identity
     ):
         raise BundleError(
-            f"Expected an initial state of the bundle {bundle.path}, got one of another; "
+            f"Expected an initial state of the bundle {bundle.path}, got one of another bundle; "
             "copy the bundle again"
         )
     return f"{len(labels_of(state))} classes, {len(slots)} latents in its memory"

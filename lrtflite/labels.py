@@ -16,17 +16,19 @@ MOST_CHARACTERS = 200
 
 
 def label_name(label: object) -> str:
-    """Return the name that a label stands for, or raise InputError; a number is its digits."""
+    """Return a label as a name, or raise InputError; the name of a number is its digits."""
     return check_label(str(label) if _is_number(label) else label)
 
 
 def check_label(label: object) -> str:
     """Return a name in Unicode's form NFC, or raise InputError.
 
-    An accent may be part of a letter or a character of its own; both look alike and are one label.
+    An accented letter may be one character or two. Both look alike and must be the same label.
     """
     if not isinstance(label, str) or not label.strip() or not label.isprintable():
-        raise InputError(f"Expected a label of one line of text, got {shown(label)}")
+        raise InputError(
+            f"Expected a label of one line of text, got {shown(label)}; give a name or a number"
+        )
     composed = unicodedata.normalize("NFC", label)
     if len(composed) > MOST_CHARACTERS:
         raise InputError(

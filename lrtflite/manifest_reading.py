@@ -1,4 +1,4 @@
-"""Read `manifest.json`: every field is checked, and a field more or less is refused."""
+"""Read `manifest.json`; check every field, and raise for a missing or unknown one."""
 
 from __future__ import annotations
 
@@ -39,14 +39,18 @@ def read_manifest(text: str, *, where: str) -> Manifest:
             f"Expected a bundle of format {FORMAT}, got format {found['format']} in {where}; "
             "convert it again with this version, or install the version that made it"
         )
-    known = {f.name for f in fields(Manifest)}
-    if set(found) != known:
-        odd = sorted(known.symmetric_difference(found))
-        raise BundleError(f"Missing or unknown fields in {where}: {', '.join(odd)}")
+    expected = {f.name for f in fields(Manifest)}
+    if set(found) != expected:
+        odd = sorted(expected.symmetric_difference(found))
+        raise BundleError(
+            f"Missing or unknown fields in {where}: {', '.join(odd)}; copy the bundle again"
+        )
     try:
         return Manifest(**_values(found))
     except (TypeError, ValueError, KeyError, AttributeError, InputError) as error:
-        raise BundleError(f"Damaged field in {where}: {error}") from error
+        # The advice for a number that a user gave does not suit a damaged file.
+        problem = str(error).partition("; ")[0]
+        raise BundleError(f"Damaged field in {where}: {problem}; copy the bundle again") from error
 
 
 def _values(found: dict[str, Any]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Load plugins: modules of other people that add entries to this project's tables.
+"""Load plugins: modules of other projects that add entries to this project's tables.
 
 A plugin is named in the environment, `LRTFLITE_PLUGINS=module,other.module`, or by an entry point
 of the group `lrtflite.plugins`. Importing it registers its entries (see `lrtflite.table`). Every
-process loads plugins when it first reads a table, so the simulated device knows them too.
+process loads plugins when it first reads a table, the simulated device too.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def load_plugins() -> None:
     for module, origin in _named():
         if module in _loaded:
             continue
-        # Before the import, because a plugin that reads a table while it loads comes here again.
+        # Marked before the import, because a plugin that reads a table calls this function again.
         _loaded.add(module)
         try:
             importlib.import_module(module)

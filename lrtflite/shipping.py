@@ -1,4 +1,4 @@
-"""Ship what a learner knows: a copy of its bundle, with its state as the one to start from."""
+"""Ship a taught bundle: a copy of the models, with a learner's state as the initial state."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lrtflite.state_file import State, write_state
 def ship(
     bundle: Bundle, state: State, out: str | Path | Destination, *, replace_bundle: bool = False
 ) -> Bundle:
-    """Write the bundle `out`: the models of `bundle`, and `state` for new learners to start from.
+    """Write the bundle `out`: the models of `bundle`, and `state` as the initial state.
 
-    Its models are the same bytes, so a state that was taught with `bundle` opens with `out` too.
+    The models are the same bytes, so a state made with `bundle` opens with `out` too.
     """
     destination = Destination.at(out, replace=replace_bundle)
     with destination.making_bundle() as made:

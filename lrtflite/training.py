@@ -1,4 +1,4 @@
-"""How a session trains: a bundle's feeding, and the rates that its signatures take by name."""
+"""The training of a session: a feeding, and the rates that signatures take by name."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ class Rate:
 
 @dataclass(frozen=True)
 class Training:
-    """How a session trains. There are no defaults: a bundle's own are in its manifest.
+    """The way one session trains: a feeding and rates. Defaults are in the bundle's manifest.
 
-    To change some of it, begin with the bundle's: `learner.training.with_options(epochs=20)`.
+    To change a number, begin with the bundle's: `learner.training.with_options(epochs=20)`.
     """
 
     feeding: Feeding
@@ -52,7 +52,7 @@ class Training:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything that `with_options` takes."""
+        """Return every name that `with_options` takes."""
         return (*COUNTS, *self.rates)
 
     @property
@@ -62,13 +62,15 @@ class Training:
         return {**counts, **{name: rate.value for name, rate in self.rates.items()}}
 
     def with_options(self, **options: float | None) -> Training:
-        """Return a copy with the numbers that are given by name; None keeps what is here."""
+        """Return a copy with these numbers, given by name; None keeps the current one."""
         given = {name: value for name, value in options.items() if value is not None}
         for name in given:
             if name not in self.names:
                 near = get_close_matches(name, self.names, n=1)
-                meant = f"; did you mean {near[0]!r}?" if near else ""
-                raise InputError(f"Expected a rate of {', '.join(self.names)}, got {name!r}{meant}")
+                advice = f"did you mean {near[0]!r}?" if near else "choose one of these"
+                raise InputError(
+                    f"Expected a rate of {', '.join(self.names)}, got {name!r}; {advice}"
+                )
         counts = {name: given.pop(name) for name in COUNTS if name in given}
         changed = {name: self.rates[name].with_value(name, value) for name, value in given.items()}
         return Training(
@@ -77,7 +79,7 @@ class Training:
         )
 
     def fits(self, other: Training) -> bool:
-        """Return whether this has all rates of `other`, and feeds alike but for its counts."""
+        """Return whether this has all rates of `other`, and its feeding apart from COUNTS."""
         counts = {name: getattr(other.feeding, name) for name in COUNTS}
         return set(self.rates) >= set(other.rates) and (
             self.feeding.with_numbers(**counts) == other.feeding

@@ -1,4 +1,4 @@
-"""Check a bundle on the runtime at hand, against the golden vectors that TensorFlow computed."""
+"""Verify a bundle on an installed runtime, against the golden vectors from TensorFlow."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lrtflite.runtime import Model, describe_runtime
 
 
 def verify_bundle(path: str | Path, *, runtime: str = "auto", threads: int = 1) -> list[Check]:
-    """Return all checks of a bundle. Damaged files raise BundleError before a model is loaded."""
+    """Return all checks of a bundle; raise BundleError for damaged files."""
     bundle = Bundle.open(path)
     checks = [Check("files", True, f"{len(bundle.manifest.files)} files match their SHA-256")]
     for model_path in (bundle.features, bundle.head):
@@ -39,7 +39,7 @@ def verify_bundle(path: str | Path, *, runtime: str = "auto", threads: int = 1) 
 
 
 def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterator[Check]:
-    """Check both models against the contract, with the sizes that the manifest promises."""
+    """Check both models against the contract, with the sizes in the manifest."""
     for name, model in ((FEATURES, features), (HEAD, head)):
         problems = breaches(manifest, name, model.signatures)
         seen = "; ".join(problems) or ", ".join(model.signatures)
@@ -47,7 +47,7 @@ def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterat
 
 
 def check_golden(golden: Arrays, features: Runner, head: Runner) -> Iterator[Check]:
-    """Run the golden session and compare everything that comes out."""
+    """Run the golden session and compare all outputs."""
     found = run_golden(features, head, golden)
     names = {
         "latents": "latents",

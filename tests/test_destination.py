@@ -1,4 +1,4 @@
-"""A bundle is put in place whole, and a conversion that was killed leaves nothing for long."""
+"""A bundle is put in place whole, and the leftovers of a killed conversion are removed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_the_next_conversion_removes_what_a_killed_one_left(tmp_path: Path) -> N
 
 
 def test_an_empty_folder_is_filled_from_within(tmp_path: Path) -> None:
-    """It may be a mount point, which nothing outside can be renamed into."""
+    """An empty folder may be a mount point, which cannot be replaced by a rename."""
     out = tmp_path / "out"
     out.mkdir()
     with Destination.at(out, replace=True).making_bundle() as made:

@@ -1,4 +1,4 @@
-"""The README keeps its word: its snippets and commands run, its links and tables are right."""
+"""The snippets and commands of the README run, and its links and tables are right."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 HOST_COMMANDS = ("layers", "train", "convert")
-# Options that make a command small; the last of two equal options counts.
+# Options that make a command quick; the last of two equal options counts.
 SMALL = {
     "simulate": ["--sessions", "2", "--dataset", "synthetic?frames=4&test_frames=1"],
     # ImageNet weights come from the internet.
@@ -38,7 +38,7 @@ def blocks(language: str) -> list[str]:
 
 
 def commands() -> list[list[str]]:
-    """The words of every `lrtflite ...` line of the README, without comments."""
+    """Return the words of every `lrtflite ...` line of the README, without comments."""
     lines = "".join(blocks("sh")).replace("\\\n", " ").splitlines()
     words = (shlex.split(line, comments=True) for line in lines)
     return [found[1:] for found in words if found[:1] == ["lrtflite"]]
@@ -55,7 +55,7 @@ def small(command: list[str]) -> list[str]:
 
 @pytest.fixture
 def desk(tmp_path: Path, demo: Path) -> Path:
-    """A folder with what the README's reader has: pictures, and the bundles of earlier commands."""
+    """Return a folder like that of a reader: pictures, and the bundles of earlier commands."""
     for name in ("bundle", "plain"):
         shutil.copytree(demo, tmp_path / name)
     rng = np.random.default_rng(0)
@@ -114,7 +114,7 @@ def test_device_commands(desk: Path, demo: Path, command: list[str]) -> None:
 
 @pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs the extra host")
 def test_host_commands(desk: Path) -> None:
-    """All in one process, because TensorFlow takes long to start."""
+    """Run all in one process, because TensorFlow takes long to start."""
     for name in ("bundle", "plain"):
         shutil.rmtree(desk / name)
     wanted = [small(command) for command in commands() if command[0] in HOST_COMMANDS]
@@ -174,7 +174,7 @@ def test_extras_are_the_projects() -> None:
 
 
 def table(page: str, title: str) -> list[list[str]]:
-    """The cells of all tables below a title."""
+    """Return the cells of all tables below a title."""
     below = page.split(f"\n## {title}\n")[1].split("\n#")[0]
     found = re.findall(r"^((?:\|.*\|\n)+)", below, re.M)
     rows = [row for each in found for row in each.splitlines()[2:]]

@@ -1,4 +1,4 @@
-"""Bundles and states of every format that ever was are read, or refused by their number."""
+"""Bundles and states of every past format are read, or refused by number."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_state_opens_or_is_refused_by_number(path: Path, tmp_path: Path) -> No
     with Learner.open(bundle, state) as learner:
         assert learner.learned == ("mug", "hat")
         assert (learner.sessions, len(learner.memory), learner.memory.capacity) == (1, 6, 6)
-        # The frames that it was taught, as `make.py` drew them.
+        # The frames that the state has learned, as `make.py` drew them.
         frames = np.random.default_rng(0).integers(0, 256, (2, 5, 32, 32, 3)).astype(np.uint8)
         answers = [[p.label for p in learner.predict(frame, top=1)[0]] for frame in frames[:, 0]]
         assert answers == [["mug"], ["hat"]]
