@@ -189,7 +189,7 @@ class CommittedState:
     def undo(self) -> None:
         """Return to the state before the last commit."""
         if self._checkpoint is None:
-            raise StateError("Nothing to undo without a state on disk; open with a state path")
+            raise StateError("Nothing to undo: opened without a state path; open with one")
         with self.change():
             previous = self._checkpoint.previous(later=(MEMORY_CODES,))
             self._out_of_step = True

@@ -138,4 +138,4 @@ def _rates(head: Model, signature: str, training: Training) -> Scalars:
 
 def _diverged(seen: str, rates: Scalars) -> InputError:
     at = ", ".join(f"{name} {rate.item():g}" for name, rate in rates.items())
-    return InputError(f"Training diverged ({seen}) with {at}; lower the learning rate")
+    return InputError(f"Training diverged ({seen}) at {at}; lower the learning rate")

@@ -15,7 +15,7 @@ from lrtflite.feeding import Feeding
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.training import Rate, Training
 
-FORMAT = 6
+BUNDLE_FORMAT = 6
 LATENT_DTYPES = ("float32", "uint8", "int8")
 # Rules for merging a tensor of several states.
 MERGING = ("sum", "refuse")
@@ -56,7 +56,7 @@ class Manifest:
     train_depthwise: bool = True
     adapt_moments: bool = False
     measured: Costs | None = None
-    format: int = FORMAT
+    format: int = BUNDLE_FORMAT
 
     @property
     def slots(self) -> int:

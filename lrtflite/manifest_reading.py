@@ -12,7 +12,7 @@ from lrtflite.costs import Costs
 from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import Feeding
 from lrtflite.labels import check_label
-from lrtflite.manifest import FORMAT, LATENT_DTYPES, MERGING, File, Manifest
+from lrtflite.manifest import BUNDLE_FORMAT, LATENT_DTYPES, MERGING, File, Manifest
 from lrtflite.training import Rate
 
 # Fields of each plain type.
@@ -34,9 +34,9 @@ def read_manifest(text: str, *, where: str) -> Manifest:
         raise BundleError(
             f"Expected a bundle manifest in {where}, got something else; copy the bundle again"
         )
-    if found["format"] != FORMAT:
+    if found["format"] != BUNDLE_FORMAT:
         raise BundleError(
-            f"Expected a bundle of format {FORMAT}, got format {found['format']} in {where}; "
+            f"Expected a bundle of format {BUNDLE_FORMAT}, got format {found['format']} in {where}; "
             "convert it again with this version, or install the version that made it"
         )
     expected = {f.name for f in fields(Manifest)}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.whole_file import replacing
 
-FORMAT = 3
+STATE_FORMAT = 3
 # Bytes read from an archive at a time.
 _CHUNK = 1 << 20
 # Errors of zipfile and numpy for bytes that differ from those written. zipfile raises
@@ -57,7 +57,7 @@ class State:
 
 def write_state(path: Path, state: State) -> None:
     """Write a state file whole, or raise OSError."""
-    told = {**state.meta, "format": FORMAT, "names": sorted(state.arrays)}
+    told = {**state.meta, "format": STATE_FORMAT, "names": sorted(state.arrays)}
     text = json.dumps(told, sort_keys=True)
     meta = np.frombuffer(text.encode(), np.uint8)
     with (
@@ -82,11 +82,11 @@ def read_state(path: Path, *, later: Collection[str] = ()) -> State:
         meta = json.loads(arrays.pop("meta").tobytes())
         found = meta.pop("format")
         names = [name for name in archive.files if name != "meta"]
-        if found == FORMAT and sorted(meta.pop("names")) != sorted(names):
+        if found == STATE_FORMAT and sorted(meta.pop("names")) != sorted(names):
             raise zipfile.BadZipFile  # an array is missing from its directory, or renamed there
-    if found != FORMAT:
+    if found != STATE_FORMAT:
         raise StateError(
-            f"Expected a state of format {FORMAT}, got format {found} in {path}; open a new state "
+            f"Expected a state of format {STATE_FORMAT}, got format {found} in {path}; open a new state "
             "path, or install the version that made it"
         )
     return State(arrays, meta, path)

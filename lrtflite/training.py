@@ -15,7 +15,7 @@ from lrtflite.feeding import Feeding
 
 Scalars = dict[str, NDArray[np.float32]]
 # Numbers of the feeding that a session may change; a signature may take them by name, as rates.
-COUNTS = ("epochs", "least_steps")
+NUMBERS = ("epochs", "least_steps")
 
 
 @dataclass(frozen=True)
@@ -53,13 +53,13 @@ class Training:
     @property
     def names(self) -> tuple[str, ...]:
         """Return every name that `with_options` takes."""
-        return (*COUNTS, *self.rates)
+        return (*NUMBERS, *self.rates)
 
     @property
     def values(self) -> dict[str, float]:
         """Return every number by its name."""
-        counts = {name: getattr(self.feeding, name) for name in COUNTS}
-        return {**counts, **{name: rate.value for name, rate in self.rates.items()}}
+        numbers = {name: getattr(self.feeding, name) for name in NUMBERS}
+        return {**numbers, **{name: rate.value for name, rate in self.rates.items()}}
 
     def with_options(self, **options: float | None) -> Training:
         """Return a copy with these numbers, given by name; None keeps the current one."""
@@ -71,18 +71,18 @@ class Training:
                 raise InputError(
                     f"Expected a rate of {', '.join(self.names)}, got {name!r}; {advice}"
                 )
-        counts = {name: given.pop(name) for name in COUNTS if name in given}
+        numbers = {name: given.pop(name) for name in NUMBERS if name in given}
         changed = {name: self.rates[name].with_value(name, value) for name, value in given.items()}
         return Training(
-            self.feeding.with_numbers(**counts),  # type: ignore[arg-type]
+            self.feeding.with_numbers(**numbers),  # type: ignore[arg-type]
             {**self.rates, **changed},
         )
 
     def fits(self, other: Training) -> bool:
-        """Return whether this has all rates of `other`, and its feeding apart from COUNTS."""
-        counts = {name: getattr(other.feeding, name) for name in COUNTS}
+        """Return whether this has all rates of `other`, and its feeding apart from NUMBERS."""
+        numbers = {name: getattr(other.feeding, name) for name in NUMBERS}
         return set(self.rates) >= set(other.rates) and (
-            self.feeding.with_numbers(**counts) == other.feeding
+            self.feeding.with_numbers(**numbers) == other.feeding
         )
 
     def scalars(self, inputs: Collection[str]) -> Scalars:

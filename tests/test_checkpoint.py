@@ -243,7 +243,7 @@ def test_a_large_memory_is_never_in_ram_twice(checkpoint: Checkpoint) -> None:
 
 def test_another_format(checkpoint: Checkpoint, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(state_file, "FORMAT", 99)
+        patch.setattr(state_file, "STATE_FORMAT", 99)
         checkpoint.commit(state(1))
         checkpoint.commit(state(2))
     with pytest.raises(StateError, match="format 99"):

@@ -27,8 +27,8 @@ def main() -> None:
     sys.path.insert(0, str(HERE.parent / "converters"))
     from keras_reference import small_network
 
-    from lrtflite.manifest import FORMAT as BUNDLE_FORMAT
-    from lrtflite.state_file import FORMAT as STATE_FORMAT
+    from lrtflite.manifest import BUNDLE_FORMAT
+    from lrtflite.state_file import STATE_FORMAT
     from lrtflite_converters.export import export_bundle
     from lrtflite_converters.options import ExportOptions
 

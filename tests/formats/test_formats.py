@@ -12,9 +12,8 @@ import pytest
 import lrtflite.state_file as state_file
 from lrtflite import Bundle, Learner
 from lrtflite.errors import BundleError, StateError
-from lrtflite.manifest import FORMAT as BUNDLE_FORMAT
-from lrtflite.state_file import FORMAT as STATE_FORMAT
-from lrtflite.state_file import State, read_state, write_state
+from lrtflite.manifest import BUNDLE_FORMAT
+from lrtflite.state_file import STATE_FORMAT, State, read_state, write_state
 from lrtflite.verify import verify_bundle
 
 HERE = Path(__file__).parent
@@ -69,7 +68,7 @@ def test_older_states_are_refused_by_number(
 ) -> None:
     path = tmp_path / "state-00000000.npz"
     with monkeypatch.context() as earlier:
-        earlier.setattr(state_file, "FORMAT", old)
+        earlier.setattr(state_file, "STATE_FORMAT", old)
         write_state(path, State({"head/x": np.zeros(2)}, {}))
     with pytest.raises(StateError, match=f"format {STATE_FORMAT}, got format {old} in "):
         read_state(path)
