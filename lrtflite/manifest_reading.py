@@ -36,8 +36,8 @@ def read_manifest(text: str, *, where: str) -> Manifest:
         )
     if found["format"] != BUNDLE_FORMAT:
         raise BundleError(
-            f"Expected a bundle of format {BUNDLE_FORMAT}, got format {found['format']} in {where}; "
-            "convert it again with this version, or install the version that made it"
+            f"Expected a bundle of format {BUNDLE_FORMAT}, got format {found['format']} in "
+            f"{where}; convert it again with this version, or install the version that made it"
         )
     expected = {f.name for f in fields(Manifest)}
     if set(found) != expected:

@@ -86,8 +86,8 @@ def read_state(path: Path, *, later: Collection[str] = ()) -> State:
             raise zipfile.BadZipFile  # an array is missing from its directory, or renamed there
     if found != STATE_FORMAT:
         raise StateError(
-            f"Expected a state of format {STATE_FORMAT}, got format {found} in {path}; open a new state "
-            "path, or install the version that made it"
+            f"Expected a state of format {STATE_FORMAT}, got format {found} in {path}; "
+            "open a new state path, or install the version that made it"
         )
     return State(arrays, meta, path)
 

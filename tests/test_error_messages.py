@@ -25,6 +25,7 @@ ADVICE = re.compile(r"; (\w|`|\{)")
 EXEMPT = {
     # The message of another error, which has the advice.
     ("converters/lrtflite_converters/tflite.py", "{_explain(error)}"),
+    ("lrtflite/host/training/options.py", "{error} (--freeze-below)"),
     ("cli/lrtflite_cli/simulate.py", "{line}"),
     (
         "firmware_sim/lrtflite_firmware_sim/device_process.py",
