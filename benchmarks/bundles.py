@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lrtflite.bundle import HEAD_FILE, MANIFEST
+from lrtflite.bundle import HEAD_FILE, MANIFEST_FILE
 from lrtflite.errors import LrtfliteError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -26,7 +26,7 @@ def converted(name: str, words: Sequence[str]) -> Path:
     """Return the bundle `build/name`; convert it with `words` unless that was done before."""
     out = BUILD / name
     said = out.with_name(f"{out.name}.words")  # next to it, because a bundle has no other files
-    if (out / MANIFEST).exists() and said.exists() and said.read_text() == " ".join(words):
+    if (out / MANIFEST_FILE).exists() and said.exists() and said.read_text() == " ".join(words):
         if max(map(newest, SOURCES)) > (out / HEAD_FILE).stat().st_mtime:
             say(f"Warning: {out} is older than the code; rm -r it to convert it again")
         return out

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import LrtfliteError
-from lrtflite.checkpoint import State, newest_state
+from lrtflite.checkpoint import newest_state
 from lrtflite.replay.memory import MEMORY_SLOTS
+from lrtflite.state_file import State
 
 
 def describe(folder: str, state: State) -> None:

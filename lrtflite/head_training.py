@@ -19,11 +19,11 @@ from lrtflite.training import Scalars, Training
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a session: steps taken, and mean loss and accuracy of its last epoch.
+    """The outcome of a session: steps taken, and mean loss and accuracy of the last epoch.
 
-    Both are None for a head that takes no steps. `trains` is false where only the last layer
-    learned; `rates` are the scalars that the steps took; `learned` (C,) is 1 for each class slot
-    that the head can answer now.
+    Loss and accuracy are None for a head that takes no steps. `trains` is false if only the last
+    layer learned. `rates` are the scalars passed to every step. `learned` (C,) is 1 for each class
+    slot that has learned.
     """
 
     steps: int
@@ -43,9 +43,9 @@ def train_head(
     rng: np.random.Generator,
     session: Session,
 ) -> Outcome:
-    """Run one session on `head`; the memory is replayed and not changed.
+    """Run one session on `head`; the memory is replayed, not changed.
 
-    The graph decides from `counts` which layers train, and `begin` tells.
+    The graph decides from `counts` which layers train; `begin` returns the decision.
     """
     counts = patterns.counts(classes)
     with session.clock(Phase.BEGIN):
@@ -66,9 +66,9 @@ def train_head(
 
 
 def check_finite(tensors: Mapping[str, NDArray[Any]], outcome: Outcome) -> None:
-    """Raise InputError if a session ended in NaN or infinity.
+    """Raise InputError if a session left NaN or infinity in a tensor.
 
-    No loss was computed with the final weights, so they are checked themselves.
+    No loss was computed with the final weights, so check them directly.
     """
     for name, values in tensors.items():
         if not np.isfinite(values).all():

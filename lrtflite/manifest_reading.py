@@ -1,4 +1,4 @@
-"""Read `manifest.json`: every field is checked, and a field more or less is refused."""
+"""Read `manifest.json`; check every field, and raise for a missing or unknown one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from lrtflite.costs import Costs
 from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import Feeding
-from lrtflite.manifest import FORMAT, LATENT_DTYPES, MERGING, File, Manifest
-from lrtflite.slots import check_label
-from lrtflite.training import COUNTS, Rate
+from lrtflite.labels import check_label
+from lrtflite.manifest import BUNDLE_FORMAT, LATENT_DTYPES, MERGING, File, Manifest
+from lrtflite.training import NUMBERS, Rate
 
 # Fields of each plain type.
 _COUNTS = ("input_size", "replay_size")
@@ -34,19 +34,23 @@ def read_manifest(text: str, *, where: str) -> Manifest:
         raise BundleError(
             f"Expected a bundle manifest in {where}, got something else; copy the bundle again"
         )
-    if found["format"] != FORMAT:
+    if found["format"] != BUNDLE_FORMAT:
         raise BundleError(
-            f"Expected a bundle of format {FORMAT}, got format {found['format']} in {where}; "
-            "convert it again with this version, or install the version that made it"
+            f"Expected a bundle of format {BUNDLE_FORMAT}, got format {found['format']} in "
+            f"{where}; convert it again with this version, or install the version that made it"
         )
-    known = {f.name for f in fields(Manifest)}
-    if set(found) != known:
-        odd = sorted(known.symmetric_difference(found))
-        raise BundleError(f"Missing or unknown fields in {where}: {', '.join(odd)}")
+    expected = {f.name for f in fields(Manifest)}
+    if set(found) != expected:
+        odd = sorted(expected.symmetric_difference(found))
+        raise BundleError(
+            f"Missing or unknown fields in {where}: {', '.join(odd)}; copy the bundle again"
+        )
     try:
         return Manifest(**_values(found))
     except (TypeError, ValueError, KeyError, AttributeError, InputError) as error:
-        raise BundleError(f"Damaged field in {where}: {error}") from error
+        # The advice for a number that a user gave does not suit a damaged file.
+        problem = str(error).partition("; ")[0]
+        raise BundleError(f"Damaged field in {where}: {problem}; copy the bundle again") from error
 
 
 def _values(found: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +96,7 @@ def _exactly(found: Any, kind: Any, where: str) -> Mapping[str, Any]:
 
 def _rate(name: str, found: Any) -> Rate:
     rate = Rate(**_exactly(found, Rate, f"rate {name}"))
-    if name in COUNTS:
+    if name in NUMBERS:
         raise ValueError(f"rate {name} is a number of the feeding")
     if not isinstance(rate.meaning, str) or not rate.least <= rate.most:
         raise ValueError(f"rate {name} is {found!r}")

@@ -1,8 +1,8 @@
-"""Load plugins: modules of other people that add entries to this project's tables.
+"""Load plugins: modules of other projects that add entries to this project's tables.
 
 A plugin is named in the environment, `LRTFLITE_PLUGINS=module,other.module`, or by an entry point
 of the group `lrtflite.plugins`. Importing it registers its entries (see `lrtflite.table`). Every
-process loads plugins when it first reads a table, so the simulated device knows them too.
+process loads plugins when it first reads a table, the simulated device too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""From probabilities to named answers."""
+"""Turn probabilities into labels."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Prediction:
 def top_predictions(
     probabilities: NDArray[np.float32], labels: Sequence[str | None], *, top: int
 ) -> list[list[Prediction]]:
-    """The `top` labels of each row (slots,), the likeliest first; slots never learned have none."""
+    """Return the `top` labels of each row (slots,), most likely first; skip empty slots."""
     return [
         [
             Prediction(label, float(row[slot]), int(slot))

@@ -1,4 +1,4 @@
-"""The golden session: the order of its calls, and what a client that errs is told."""
+"""The golden session: the order of its calls, and mistakes of a client that it reveals."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from fake_bundle import BATCH, FEEDING, NEW, SHAPE, SLOTS, TRAINING, FakeModel, make_bundle
 from lrtflite import feeding
 from lrtflite.contract import ZERO
-from lrtflite.golden import run_golden
+from lrtflite.golden import run_golden, sample
 from lrtflite.verify import check_golden
 
 # One class first, then both; two steps a session.
@@ -96,7 +96,7 @@ def test_a_head_that_gathers(tmp_path: Path, strategy: str, steps: list[str]) ->
 
 
 class Wrong(FakeModel):
-    """A client that feeds another number than the golden one."""
+    """A client that feeds a wrong number."""
 
     scalar = ""
 
@@ -138,3 +138,11 @@ def test_saving_needs_its_zero(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="save takes"):
         head.run("save")
     assert set(head.run("save", zero=ZERO)) == {"cw", "past", "scale", "moment"}
+
+
+@pytest.mark.parametrize("size", [1, 2, 999, 1000, 1001, 1024, 4096, 50 * 1024])
+def test_a_sample_is_where_the_page_says(size: int) -> None:
+    """As in docs/bundle.md: places floor(i (size - 1) / 999) of more than 1,000 values."""
+    found = sample(np.arange(size, dtype=np.int64).reshape(1, size)).tolist()
+    expected = [i * (size - 1) // 999 for i in range(1000)] if size > 1000 else list(range(size))
+    assert found == expected

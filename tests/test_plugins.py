@@ -28,7 +28,7 @@ POLICIES.register("newest", algorithm1)
 
 
 def read_table(folder: Path, plugins: str = "") -> list[str]:
-    """The lines that reading the policies twice prints, with `folder` on the path."""
+    """Read the policies twice with `folder` on the path; return the printed lines."""
     path = os.pathsep.join([str(folder), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": path, "LRTFLITE_PLUGINS": plugins}
     done = subprocess.run(
@@ -56,7 +56,7 @@ def test_a_module_in_the_environment_adds_its_entries_once(tmp_path: Path) -> No
 def test_a_module_that_cannot_be_imported(tmp_path: Path, code: str | None, reason: str) -> None:
     if code is not None:
         (tmp_path / "my_policies.py").write_text(code)
-    # One line each time: a plugin that failed is not taken for one that is loaded.
+    # One line each time: a plugin that failed does not count as loaded.
     assert (
         read_table(tmp_path, "my_policies")
         == [
@@ -68,7 +68,7 @@ def test_a_module_that_cannot_be_imported(tmp_path: Path, code: str | None, reas
 
 
 def distribution(folder: Path, target: str) -> None:
-    """Lay out an installed package whose entry point is `target`."""
+    """Write an installed package with the entry point `target`."""
     info = folder / "my_plugin-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n")

@@ -28,7 +28,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 HOST_COMMANDS = ("layers", "train", "convert")
-# Options that make a command small; the last of two equal options counts.
+# Options that make a command quick; the last of two equal options counts.
 SMALL = {
     "simulate": ["--sessions", "2", "--dataset", "synthetic?frames=4&test_frames=1"],
     # ImageNet weights come from the internet.

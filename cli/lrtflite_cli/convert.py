@@ -73,7 +73,7 @@ def _convert(destination: Destination, options: ExportOptions, source: Source) -
 
 def _tell(destination: Destination, source: Source) -> None:
     """Print the path of the bundle on stdout, and notes for its user on stderr."""
-    from lrtflite.bundle import INITIAL, Bundle
+    from lrtflite.bundle import INITIAL_FILE, Bundle
     from lrtflite.demo_weights import DEMO, DEMO_NOTE
 
     out = destination.path
@@ -88,7 +88,7 @@ def _tell(destination: Destination, source: Source) -> None:
     if demo:
         click.echo(DEMO_NOTE, err=True)
     is_model = source.model is not None
-    if is_model and INITIAL not in manifest.files and manifest.labels[0] is not None:
+    if is_model and INITIAL_FILE not in manifest.files and manifest.labels[0] is not None:
         click.echo(
             "It ships without a replay memory, so it will forget its classes as it learns others; "
             f"lrtflite teach {out} adds one",

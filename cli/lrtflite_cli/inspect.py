@@ -75,8 +75,8 @@ def command(bundle: str, as_json: bool) -> None:
 
 
 def _knows(bundle: Bundle) -> str:
+    from lrtflite.initial_state import labels_of, read_initial
     from lrtflite.replay.memory import MEMORY_SLOTS
-    from lrtflite.shipping import labels_of, read_initial
 
     state = read_initial(bundle)
     if state is None:

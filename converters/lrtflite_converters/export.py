@@ -14,14 +14,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES_FILE, GOLDEN, HEAD_FILE, INITIAL, digest, write_manifest
+from lrtflite.bundle import (
+    FEATURES_FILE,
+    GOLDEN_FILE,
+    HEAD_FILE,
+    INITIAL_FILE,
+    digest,
+    write_manifest,
+)
 from lrtflite.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
+from lrtflite.labels import check_label
 from lrtflite.manifest import File, Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
-from lrtflite.slots import check_label
 from lrtflite.training import Training
 from lrtflite_converters import on_device
 from lrtflite_converters.features import AdaptingFeatures, Features
@@ -76,7 +83,7 @@ def export_bundle(
     stage("converting the head")
     contents[HEAD_FILE] = parts.head.to_tflite(variables=True)
     stage("computing golden vectors")
-    contents[GOLDEN] = _npz(golden_vectors(parts.features, parts.head, parts.training))
+    contents[GOLDEN_FILE] = _npz(golden_vectors(parts.features, parts.head, parts.training))
     with destination.making_bundle() as made:
         for name, content in contents.items():
             (made / name).write_bytes(content)
@@ -174,7 +181,7 @@ def _complete(made: Path, manifest: Manifest, batch: FirstBatch | None, stage: S
         on_device.verify(made, runtime)
     if batch is not None and len(batch.slots):
         stage(f"filling the replay memory with {len(batch.slots)} latents")
-        files = {**manifest.files, INITIAL: _seed(made, batch)}
+        files = {**manifest.files, INITIAL_FILE: _seed(made, batch)}
         manifest = dataclasses.replace(manifest, files=files)
         write_manifest(made, manifest)
     if installed_runtimes():
@@ -193,7 +200,7 @@ def _seed(made: Path, batch: FirstBatch) -> File:
         frames = Path(folder) / "frames.npz"
         frames.write_bytes(batch.to_npz())
         on_device.seed(made, frames)
-    return digest(made / INITIAL)
+    return digest(made / INITIAL_FILE)
 
 
 def _npz(arrays: dict[str, NDArray[Any]]) -> bytes:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrtflite.errors import ModelError
+from lrtflite.labels import check_label
 from lrtflite.layer_names import check_network
 from lrtflite.networks import NETWORKS
-from lrtflite.slots import check_label
 
 # The network of saved models.
 FIRST_NETWORK = "mobilenet_v1"

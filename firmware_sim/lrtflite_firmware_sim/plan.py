@@ -165,7 +165,7 @@ def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions
 
 
 def _advice(manifest: Manifest, batches: list[Batch], *, known: int) -> tuple[str, ...]:
-    advice = few_classes(manifest, known=known, coming=len(batches[0].classes))
+    advice = few_classes(manifest, learned=known, coming=len(batches[0].classes))
     return () if advice is None else (advice,)
 
 

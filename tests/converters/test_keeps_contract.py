@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from keras_reference import small_network
 
-from lrtflite.contract import FEATURES, HEAD, breaches
+from lrtflite.contract import FEATURES, HEAD
+from lrtflite.contract_checking import breaches
 from lrtflite.feeding import SESSION
 from lrtflite.host.network import Network
 from lrtflite.manifest import Manifest

@@ -1,4 +1,4 @@
-"""Policies of the replay memory: the two that come with it, and two of the tests' own."""
+"""Policies of the replay memory: the two built-in ones, and two written for these tests."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAIRS = LatentForm((2,), FLOAT, FLOAT, (0.0, 100.0))
 
 
 def patterns(session: int, count: int) -> np.ndarray:
-    """Latents that tell where they come from: (session, index)."""
+    """Return latents that show their origin: (session, index)."""
     return np.array([(session, i) for i in range(count)], np.float32)
 
 
@@ -38,7 +38,7 @@ def test_algorithm1_keeps_size_and_contribution(
         room = capacity - len(memory)
         memory.update(patterns(i, n), np.full(n, i, np.int32), session=i, rng=rng)
         seen += n
-        # The memory is as full as it can be, and never over.
+        # The memory is as full as possible, and never over capacity.
         assert len(memory) == min(capacity, seen)
         # h = RM / i of the batch are in it (or the whole batch), more only to fill free places.
         mine = memory.codes[:, 0] == i
@@ -82,7 +82,7 @@ def test_balanced_gives_every_class_its_quota(
 
 
 def reservoir(stored: Stored, incoming: Incoming, rng: np.random.Generator) -> Placement:
-    """Keep every pattern that ever came with the same chance; the counter is how many came."""
+    """Keep every pattern seen so far with the same probability; the counter counts them."""
     placed: dict[int, int] = {}
     size = len(stored)
     for pick in range(len(incoming)):
@@ -136,7 +136,7 @@ def test_a_counter_of_an_update_that_is_taken_back(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_policy_that_looks_gets_the_latents_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes are stored here and float32 is trained; a policy sees what is trained."""
+    """Stored latents are bytes here, trained ones float32; a policy sees float32."""
     looked: list[np.ndarray] = []
 
     def nearest(stored: Stored, incoming: Incoming, rng: np.random.Generator) -> Placement:
