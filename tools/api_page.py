@@ -46,7 +46,7 @@ SECTIONS = (
     Section("Strategies", "lrtflite_converters.strategies", ("Strategy",)),
     Section("Heads", "lrtflite_converters.heads.head", ("Head", "HeadPlan")),
     Section("Regularisers", "lrtflite_converters.regularisers.regulariser", ("Regulariser",)),
-    Section("Blocks", "lrtflite_converters.blocks.block", ("Block", "Trace", "Source", "Step")),
+    Section("Blocks", "lrtflite_converters.blocks.block", ("Block", "Trace", "BlockInput", "Step")),
 )
 
 
