@@ -53,7 +53,7 @@ def main() -> None:
         "--only",
         nargs="+",
         default=[""],
-        help="settings whose name has one of these words",
+        help="run only settings whose name contains one of these words",
     )
     arguments = parser.parse_args()
     print("| weights | settings | held-out accuracy by draw | mean | training | seconds |")

@@ -17,7 +17,7 @@ from lrtflite_firmware_sim.plot import learning_curve
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("results", type=Path, help="what `lrtflite simulate --json` wrote")
+    parser.add_argument("results", type=Path, help="file that `lrtflite simulate --json` wrote")
     parser.add_argument("picture", type=Path, help="PNG, SVG or PDF, by its ending")
     arguments = parser.parse_args()
     try:

@@ -1,12 +1,12 @@
-"""Accuracy of replay layers side by side: the same stream, learned above each of them.
+"""Accuracy of several replay layers on the same stream.
 
 - photographs: fifty classes of Caltech photographs, ImageNet weights (`../shared`), memory 1000;
-- synthetic: the drawn videos with the demo backbone, which was trained on other drawn objects;
-- shifted: the drawn videos with the ImageNet weights, which have never seen a drawing.
+- synthetic: drawn videos and the demo backbone, which was trained on other drawn objects;
+- shifted: drawn videos and the ImageNet weights, which were not trained on drawings.
 
-The stream is `lrtflite simulate`'s: 10 classes first, then one a session, two visits per class.
-Rates are the bundle's own, those that `convert` gives each layer; chosen with `--try` on a
-validation split: a quarter of the training photographs, or worlds of other seeds.
+The stream is that of `lrtflite simulate`: 10 classes first, then one class per session, two visits
+per class. The rates are the defaults of `convert` for each layer. They were chosen with `--try` on
+a validation split: a quarter of the training photographs, or worlds of other seeds.
 
     python benchmarks/replay_layers.py photographs --layers pool6 conv5_6/dw conv5_4/dw
     python benchmarks/replay_layers.py shifted --seeds 1000 --try 0.01,0.001,4 --try 0.01,0.003,4
@@ -55,15 +55,17 @@ def main() -> None:
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--layers", nargs="+", default=["pool6", "conv5_6/dw", "conv5_4/dw"])
     parser.add_argument("--seeds", type=int, nargs="+")
-    parser.add_argument("--validation", action="store_true", help="judge a quarter of the training")
+    parser.add_argument(
+        "--validation", action="store_true", help="test on a quarter of the training frames"
+    )
     parser.add_argument(
         "--try",
         dest="tried",
         type=rates,
         action="append",
-        help="lr,trunk_lr,epochs[,moment_rate] in place of the bundle's; may be repeated",
+        help="lr,trunk_lr,epochs[,moment_rate] instead of the bundle's; may be repeated",
     )
-    parser.add_argument("--classes", type=int, help="a part of the stream only")
+    parser.add_argument("--classes", type=int, help="use only this many classes of the stream")
     parser.add_argument("--runtime", default="auto")
     arguments = parser.parse_args()
     try:
@@ -96,7 +98,7 @@ def run(case: Case, arguments: argparse.Namespace) -> str:
         for training in [change(default) for change in arguments.tried or [lambda same: same]]:
             found = [judge(bundle, case, training, arguments, seed) for seed in seeds]
             values = {name: f"{value:g}" for name, value in training.values.items()}
-            # A bundle without a trunk has no such rates.
+            # A bundle without a trunk lacks these rates.
             trunk_lr, moment_rate = values.get("trunk_lr", ""), values.get("moment_rate", "")
             lines.append(
                 f"{layer:12} {values['lr']:>6} {trunk_lr:>8} {moment_rate:>7} {training.epochs:6}  "
@@ -133,7 +135,7 @@ def judge(
 
 
 def convert(case: Case, layer: str) -> Bundle:
-    """The bundle of a layer, converted once."""
+    """Return the bundle of a layer, which is converted only once."""
     name = "demo" if case.weights == "demo" else "imagenet"
     words = ["--replay-layer", layer, "--weights", case.weights]
     return Bundle.open(converted(f"layers/{name}-{layer.replace('/', '-')}", words))

@@ -1,9 +1,10 @@
-"""How far strategies lie apart on the synthetic stream, with the demo bundle and its own head.
+"""Comparison of ways to learn the synthetic stream, all with the demo bundle and its head.
 
-Fifty objects, 10 in the first session, then one object a session. Accuracy over the whole test set
-after the last session, per seed of the world; each strategy sees the same latents.
+There are fifty objects: 10 in the first session, then one object per session. The figures are the
+accuracy on the whole test set after the last session, per seed of the world. All ways learn from
+the same latents.
 
-- cumulative: one session with everything at once, for 40 epochs;
+- cumulative: one session with all frames, for 40 epochs;
 - replay: CWR* with a replay memory, as `lrtflite simulate` runs it;
 - no replay: CWR* alone;
 - naive: plain fine-tuning of the same head on one session after another, 40 epochs each.
@@ -31,7 +32,8 @@ from lrtflite.minibatch import Patterns, minibatches
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.runtime import Model, describe_runtime
 
-LONG = 40  # epochs of cumulative, and of naive in each session
+# Epochs of cumulative, and of naive in each session.
+LONG = 40
 TARGETS = "cumulative at least 0.85, naive below 0.30, replay within 0.05 of cumulative"
 
 
@@ -39,10 +41,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[2000, 2001, 2002])
     parser.add_argument("--visits", type=int, default=2)
-    parser.add_argument("--replay-size", type=int, help="latents kept  [the bundle's]")
+    parser.add_argument("--replay-size", type=int, help="latents to keep  [the bundle's]")
     parser.add_argument("--epochs", type=int, help="per session  [the bundle's]")
     parser.add_argument("--lr", type=float, help="[the bundle's]")
-    parser.add_argument("--bundle", type=Path, help="in place of the demo bundle")
+    parser.add_argument("--bundle", type=Path, help="bundle to use instead of the demo bundle")
     parser.add_argument("--runtime", default="auto")
     arguments = parser.parse_args()
     try:
@@ -78,7 +80,7 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
         lines.append(" ".join([f"{seed:>6}", *(f"{value:10.3f}" for value in row)]))
     frames = sum(len(labels) for _, labels in world.sessions)
     lines += [
-        f"targets, of the mean: {TARGETS}",
+        f"targets for the mean: {TARGETS}",
         f"{len(world.sessions)} sessions, {frames} frames, {len(world.test_labels)} test frames; "
         f"{memory} latents, {training.epochs} epochs, lr {training.values['lr']:g}; cumulative "
         f"and naive {LONG} epochs; backbone: {manifest.backbone}",
@@ -103,10 +105,10 @@ def _together(world: World) -> tuple[Latents, list[int]]:
 def fine_tune(
     bundle: Bundle, world: World, training: Training, *, runtime: str
 ) -> NDArray[np.intp]:
-    """Plain SGD through the bundle's head.
+    """Train by plain SGD through the bundle's head, and return the predicted slots.
 
-    Where nothing is past (counts 0) and every class counts as present, `begin` loads all weights
-    and `consolidate` puts them back, less one scalar, which no argmax sees: CWR* is switched off.
+    CWR* is switched off: with all past counts 0 and every class present, `begin` loads all weights,
+    and `consolidate` puts them back minus one scalar, which does not change any argmax.
     """
     manifest = bundle.manifest
     head = Model(bundle.head, runtime=runtime)

@@ -15,8 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import LrtfliteError
-from lrtflite.checkpoint import State, newest_state
+from lrtflite.checkpoint import newest_state
 from lrtflite.replay.memory import MEMORY_SLOTS
+from lrtflite.state_file import State
 
 
 def describe(folder: str, state: State) -> None:
@@ -47,7 +48,7 @@ def compare(old: State, new: State) -> None:
 
 
 def by_class(state: State, slots: int) -> NDArray[np.float64]:
-    """(slots, n) float64: what the head keeps for each class, side by side."""
+    """Return (slots, n) float64: all that the head keeps for each class, side by side."""
     tensors = [values for name, values in sorted(state.arrays.items()) if name.startswith("head/")]
     rows = [values.reshape(slots, -1) for values in tensors if len(values) == slots]
     return np.concatenate([np.asarray(each, np.float64) for each in rows], axis=1)

@@ -14,25 +14,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
-from lrtflite.checkpoint import Checkpoint, State
-from lrtflite.contract import FEATURES, HEAD, breaches
+from lrtflite.checkpoint import Checkpoint
+from lrtflite.contract import FEATURES, HEAD
+from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError, StateError
+from lrtflite.initial_state import fit_memory, learned_labels, read_initial
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS, ReplayMemory
 from lrtflite.runtime import Model
-from lrtflite.shipping import fit_memory, learned_labels, read_initial
 from lrtflite.slots import Slots
+from lrtflite.state_file import State
+from lrtflite.state_fit import check_fits
 
-# Attempts to read a state whose learner commits meanwhile, and so removes older generations.
-READS = 50
+# Attempts to read a state folder while another learner commits there and removes generations.
+READ_ATTEMPTS = 50
 
 
 @dataclass(frozen=True)
 class Commit:
-    """A change that is made: all that `serving` and the labels have yet to take over.
+    """A change on its way from the disk to `serving`.
 
-    `tensors` are those of both models, `learned` (C,) says which slots can be answered.
+    `tensors` holds the tensors of both models, `learned` (C,) is true for slots that have learned.
     """
 
     tensors: dict[str, NDArray[Any]]
@@ -42,22 +45,22 @@ class Commit:
 
 
 class Change:
-    """A token of whoever changes a learner, alive as long as the change goes on."""
+    """A token that lives as long as the change of a learner that owns it."""
 
 
 class CommittedState:
     """Weights, moments, memory, labels and random generator, in RAM and, given a path, on disk.
 
-    The head is held twice: `serving` has the committed weights and answers at any time,
-    `working` is where a session trains. So are features whose moments move: `features` extracts,
-    `adapting` moves; where moments are frozen, both are one. INVARIANT: outside a change each pair
-    holds the state that is committed.
+    The head is loaded twice: `serving` has the committed weights and answers at any time, `working`
+    is trained by a session. Features whose moments adapt are loaded twice too: `features` extracts,
+    `adapting` adapts. With frozen moments, both are the same model. INVARIANT: outside a change,
+    both models of a pair hold the committed state.
     """
 
     def __init__(
         self, bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions
     ) -> None:
-        """Begin with what the models hold; `options` are settled."""
+        """Begin with the values in the model files; `options` contains no None."""
         assert options.replay_size is not None
         assert options.policy is not None
         assert options.threads is not None
@@ -69,57 +72,57 @@ class CommittedState:
         self.slots = Slots(manifest.labels)
         self.sessions = 0
         self.rng = np.random.Generator(np.random.PCG64(options.seed))
-        how: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
-        self.features = Model(bundle.features, **how)
-        self.serving = Model(bundle.head, **how)
+        running: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
+        self.features = Model(bundle.features, **running)
+        self.serving = Model(bundle.head, **running)
         for name, model in ((FEATURES, self.features), (HEAD, self.serving)):
             if problems := breaches(manifest, name, model.signatures):
                 raise BundleError(
                     f"The manifest of {bundle.path} does not fit its {name}: "
                     f"{'; '.join(problems)}; convert the bundle again"
                 )
-        self.working = Model(bundle.head, **how)
+        self.working = Model(bundle.head, **running)
         self.adapting = self.features
         if manifest.adapt_moments:
-            self.adapting = Model(bundle.features, **how)
-        # Held by whoever needs the moments, the weights and the labels of one state.
+            self.adapting = Model(bundle.features, **running)
+        # Held by a caller that needs moments, weights and labels of the same state.
         self.answering = threading.RLock()
         tensors = save_models(self.serving, self.features)
         self.learned = restore_models(tensors, self.serving, self.features)
         self._checkpoint = checkpoint
         self._read_only = options.read_only
         self._guard = threading.Lock()
-        # An interrupt can land anywhere, so a change that is gone counts as ended.
+        # An interrupt can skip any cleanup, so a change counts as ended once its token is gone.
         self._change: weakref.ref[Change] | None = None
         self._closed = False
-        # The generator before a change that has yet to be taken back, should it not be committed.
+        # Generator before the current change, for taking the change back if it is not committed.
         self._rng_before: Mapping[str, Any] | None = None
-        # A change that is on disk and not yet wholly in RAM.
+        # Change that is on disk, but not yet completely in RAM.
         self._made: Commit | None = None
-        # While RAM and disk may hold different states; what is on disk counts then.
+        # True while RAM and disk may hold different states; the one on disk counts then.
         self._out_of_step = False
 
     @classmethod
     def open(
         cls, bundle: Bundle, path: str | Path | None, options: LearnerOptions
     ) -> CommittedState:
-        """Open what the state folder `path` holds, or a new learner, committed there."""
+        """Open the state in the folder `path`, or commit the state of a new learner there."""
         checkpoint = None if path is None else Checkpoint(path, read_only=options.read_only)
         try:
             opened = None
-            for attempt in range(1, READS + 1):
+            for attempt in range(1, READ_ATTEMPTS + 1):
                 try:
                     found = None if checkpoint is None else checkpoint.load(later=(MEMORY_CODES,))
                     meta = None if found is None else found.meta
                     settled = options.settled(bundle.manifest, meta)
-                    # Opening models takes longer than a writer's commit, so it is done once.
+                    # Loading models takes longer than another learner's commit, so load them once.
                     if opened is None or settled != opened.options:
                         opened = cls(bundle, checkpoint, settled)
                     opened._begin(found)
                     return opened
                 except StateError as error:
                     gone = isinstance(error.__cause__, FileNotFoundError)
-                    if not (options.read_only and gone and attempt < READS):
+                    if not (options.read_only and gone and attempt < READ_ATTEMPTS):
                         raise
             raise AssertionError("the last attempt returns or raises")
         except BaseException:
@@ -129,24 +132,24 @@ class CommittedState:
 
     @property
     def learned_labels(self) -> tuple[str, ...]:
-        """Return the labels that the learner can answer."""
+        """Return the labels that the learner can answer with."""
         with self.answering:
             return learned_labels(self.slots.labels, self.learned)
 
     @contextmanager
     def change(self) -> Iterator[None]:
-        """Let one change at a time in; unless it is committed, all is as before."""
+        """Allow one change at a time; undo it at the end of the block unless it was committed."""
         if self._read_only:
             raise StateError("This learner is read-only; open it without read_only to change it")
         with self.alone():
-            # Not before: while it is idle, another thread may close it and let the path go.
+            # Checked here, because another thread can close an idle learner at any time.
             if self._closed:
                 raise StateError("This learner is closed; open the bundle and its state again")
             yield
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep every change out but the caller's own."""
+        """Keep out every change except the caller's own."""
         mine = Change()
         try:
             with self._guard:
@@ -174,10 +177,10 @@ class CommittedState:
         slots: Slots,
         sessions: int | None = None,
     ) -> None:
-        """Make these tensors and what the memory holds the state, on disk first."""
+        """Commit these tensors and the memory, first on disk, then in RAM."""
         made = Commit(tensors, learned, slots, self.sessions if sessions is None else sessions)
         if self._closed:
-            raise StateError("This learner was closed meanwhile; the change is not committed")
+            raise StateError("This learner was closed meanwhile; open its state and try again")
         if self._checkpoint is not None:
             self._out_of_step = True
             self._checkpoint.commit(self.state(made))
@@ -187,22 +190,22 @@ class CommittedState:
     def undo(self) -> None:
         """Return to the state before the last commit."""
         if self._checkpoint is None:
-            raise StateError("Nothing to undo: this learner was opened without a state path")
+            raise StateError("Nothing to undo: opened without a state path; open with one")
         with self.change():
             previous = self._checkpoint.previous(later=(MEMORY_CODES,))
             self._out_of_step = True
             self._restore(previous)
             self._checkpoint.drop_newest()
+            self._rng_before = None  # first: from here on the generator is the restored one
             self._out_of_step = False
-            self._rng_before = None
 
     def close(self) -> None:
-        """Let go of the state path; while something changes, when that ends, uncommitted."""
+        """Release the state path; a running change ends first, and is not committed."""
         self._closed = True
         self._close_if_idle()
 
     def state(self, made: Commit | None = None) -> State:
-        """Return what is committed, or what `made` will be."""
+        """Return the committed state, or the state that `made` leads to."""
         if made is None:
             tensors = save_models(self.serving, self.features)
             made = Commit(tensors, self.learned, self.slots, self.sessions)
@@ -227,7 +230,7 @@ class CommittedState:
         )
 
     def _begin(self, found: State | None) -> None:
-        """Begin with a state, or else with what the bundle was taught before it shipped."""
+        """Begin with the state `found`, or else with the bundle's initial state."""
         if found is not None:
             self._restore(found)
             return
@@ -240,14 +243,8 @@ class CommittedState:
             self._checkpoint.commit(self.state())
 
     def _restore(self, state: State) -> None:
-        """Become what a state is; its `MEMORY_CODES` are still in its file."""
-        if state.meta["bundle"] != self.bundle.identity:
-            layer, other = self.bundle.manifest.replay_layer, state.meta["replay_layer"]
-            what = "from other weights or another conversion" if layer == other else other
-            raise StateError(
-                f"Expected a state of the bundle {self.bundle.path} ({layer}), got one of another "
-                f"bundle ({what}); open its own bundle, or a new state path"
-            )
+        """Take over a state whose `MEMORY_CODES` are still in its file."""
+        check_fits(state, self.bundle)
         self.memory.load(
             state.arrays[MEMORY_SLOTS],
             lambda out: state.read_into(MEMORY_CODES, out),
@@ -261,15 +258,15 @@ class CommittedState:
         self.rng.bit_generator.state = state.meta["rng"]
 
     def _take_over(self, made: Commit) -> None:
-        """Answer from a commit from now on."""
+        """Answer with the models and labels of a commit from now on."""
         with self.answering:
             self.learned = restore_models(made.tensors, self.serving, self.features)
             self.slots, self.sessions = made.slots, made.sessions
 
     def _settle(self) -> None:
-        """Finish a change that is made; take back one that is not. Idempotent.
+        """Finish a committed change in RAM; take an uncommitted one back. Idempotent.
 
-        An interrupt may cut it short anywhere, so the next change calls it again.
+        An interrupt may end it anywhere, so the next change calls it again.
         """
         if self._made is not None:
             self._take_over(self._made)
@@ -284,14 +281,14 @@ class CommittedState:
                 committed = self._checkpoint.load(later=(MEMORY_CODES,))
                 if committed is not None:
                     self._restore(committed)
-                self._out_of_step = False
             self._rng_before = None
+            self._out_of_step = False
 
     def _is_changing(self) -> bool:
         return self._change is not None and self._change() is not None
 
     def _close_if_idle(self) -> None:
-        """Whichever comes last, `close` or the end of a change, lets the state path go."""
+        """Release the state path once the learner is closed and nothing changes it."""
         with self._guard:
             if self._closed and self._checkpoint is not None and not self._is_changing():
                 self._checkpoint.close()

@@ -1,20 +1,19 @@
 """The contract between a client and a bundle's two models: every signature, once.
 
-A client calls signatures by name and knows no algorithm. `verify`, `Learner.open`, the converter,
-the table in docs/bundle.md and the tests read this file. `n` is any number of patterns, `B` the
-feeding's batch_size, `G` its new_per_batch, `C` the number of class slots, `S` the input size, and
-`latent` stands for the shape of a latent.
+A client calls signatures by name and contains no learning algorithm. `verify`, `Learner.open`, the
+converter, the table in docs/bundle.md and the tests read this file. `n` is any number of patterns,
+`B` the feeding's batch_size, `G` its new_per_batch, `C` the number of class slots, `S` the input
+size, and `latent` the shape of a latent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Union
 
 import numpy as np
 
-from lrtflite.feeding import NOTHING
 from lrtflite.manifest import Manifest
 from lrtflite.runtime import Signature, Tensor
 
@@ -24,7 +23,7 @@ FEATURES, HEAD = "features", "head"
 
 @dataclass(frozen=True)
 class Sizes:
-    """The numbers that the letters of the contract stand for in one bundle."""
+    """Values of the contract's letters in one bundle."""
 
     input_size: int
     latent_shape: tuple[int, ...]
@@ -47,7 +46,7 @@ class Sizes:
         )
 
     def tensor(self, spec: Spec) -> Tensor:
-        """Return the shape, -1 where free, and the dtype that a spec means here."""
+        """Return the shape and dtype of a spec in this bundle; -1 is any number."""
         letters = {"n": -1, "B": self.batch_size, "G": self.group, "C": self.slots}
         letters["S"] = self.input_size
         shape: list[int] = []
@@ -62,7 +61,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class Spec:
-    """A tensor of a signature; its axes are numbers or letters of the contract."""
+    """A tensor of a signature. Its axes are numbers, or letters of the contract."""
 
     shape: tuple[Axis, ...]
     dtype: str = "float32"
@@ -78,7 +77,7 @@ class SignatureSpec:
     """One signature.
 
     With `takes_rates` it may have further inputs of shape [1], fed by name from the manifest.
-    `tensors` says whether the model's named tensors are among its "inputs" or its "outputs".
+    `tensors` is "inputs" or "outputs" if the model's named tensors are among those, else empty.
     """
 
     model: str
@@ -89,7 +88,7 @@ class SignatureSpec:
     optional_outputs: Mapping[str, Spec] = field(default_factory=dict)
     takes_rates: bool = False
     tensors: str = ""
-    optional: str = ""  # when the signature is there; empty where it always is
+    optional: str = ""  # when the signature is there; empty for one that always is
 
     def rates(self, found: Signature) -> tuple[str, ...]:
         """Return the inputs of a model's signature that are rates."""
@@ -100,7 +99,8 @@ _ONE = Spec((1,))
 _SLOTS = Spec(("C",))
 _FRAMES = Spec(("G", "S", "S", 3), "uint8")
 _BATCH = {"latents": Spec(("B", "latent"), "trained"), "targets": Spec(("B", "C"))}
-_ADAPTS = "where moments below the replay layer adapt"
+# When the signatures that move moments are there; see `SignatureSpec.optional`.
+ADAPTS = "where moments below the replay layer adapt"
 
 SIGNATURES = (
     SignatureSpec(
@@ -117,10 +117,10 @@ SIGNATURES = (
         {"frames": _FRAMES},
         {"moved": _ONE},
         takes_rates=True,
-        optional=_ADAPTS,
+        optional=ADAPTS,
     ),
     SignatureSpec(
-        FEATURES, "save", "give the moments", {"zero": _ONE}, tensors="outputs", optional=_ADAPTS
+        FEATURES, "save", "give the moments", {"zero": _ONE}, tensors="outputs", optional=ADAPTS
     ),
     SignatureSpec(
         FEATURES,
@@ -128,7 +128,7 @@ SIGNATURES = (
         "take the moments that `save` gave",
         outputs={"restored": _ONE},
         tensors="inputs",
-        optional=_ADAPTS,
+        optional=ADAPTS,
     ),
     SignatureSpec(
         HEAD,
@@ -195,75 +195,13 @@ SIGNATURES = (
         tensors="inputs",
     ),
 )
-# The value of `zero`: the graph adds it, so that the converter keeps the input.
+# Value of the input `zero`. The graph adds it, so that the converter keeps the input.
 ZERO = np.zeros(1, np.float32)
 
 
 def signatures_of(model: str) -> dict[str, SignatureSpec]:
     """Return the signatures of "features" or "head" by name."""
     return {spec.name: spec for spec in SIGNATURES if spec.model == model}
-
-
-def breaches(manifest: Manifest, model: str, found: Mapping[str, Signature]) -> list[str]:
-    """Return how a model's signatures break the contract, in words; nothing if they keep it."""
-    known, sizes = signatures_of(model), Sizes.of(manifest)
-    problems = [f"no {name}" for name in _missing(manifest, model, found)]
-    problems += [f"{name} is not in the contract" for name in found if name not in known]
-    for name, signature in found.items():
-        if name in known:
-            problems += _odd(known[name], signature, sizes)
-            if known[name].takes_rates:
-                problems += _odd_rates(known[name], signature, manifest)
-    saved = found["save"].outputs if "save" in found else {}
-    restored = found["restore"].inputs if "restore" in found else {}
-    if not problems and saved != restored:
-        problems.append("restore does not take what save gives")
-    return problems
-
-
-def _missing(manifest: Manifest, model: str, found: Mapping[str, Signature]) -> Iterator[str]:
-    for spec in signatures_of(model).values():
-        wanted = not spec.optional or (spec.optional == _ADAPTS and manifest.adapt_moments)
-        if wanted and spec.name not in found:
-            yield spec.name
-    if model == HEAD:
-        if "train" not in found and "gather" not in found:
-            yield "train or gather"
-        if manifest.feeding.gathers != NOTHING and "gather" not in found:
-            yield "gather, which the feeding asks for"
-
-
-def _odd(spec: SignatureSpec, found: Signature, sizes: Sizes) -> Iterator[str]:
-    """Inputs must be those of the contract; a runtime may report an output without its shape."""
-    if not found.inputs:
-        yield f"{spec.name} has no input, which Java refuses to call"
-    for name, wanted in spec.inputs.items():
-        tensor, expected = found.inputs.get(name), sizes.tensor(wanted)
-        if tensor is None:
-            yield f"{spec.name} has no input {name}"
-        elif tensor != expected:
-            yield f"{spec.name}.{name} is {_shown(tensor)}, not {_shown(expected)}"
-    for name, wanted in spec.outputs.items():
-        if name not in found.outputs:
-            yield f"{spec.name} has no output {name}"
-        elif found.outputs[name].dtype != sizes.tensor(wanted).dtype:
-            yield f"{spec.name} gives {name} as {found.outputs[name].dtype}"
-    if not spec.takes_rates and not spec.tensors:
-        for name in spec.rates(found):
-            yield f"{spec.name} takes {name}, which is not in the contract"
-
-
-def _odd_rates(spec: SignatureSpec, found: Signature, manifest: Manifest) -> Iterator[str]:
-    named = manifest.training.names
-    for name in spec.rates(found):
-        if found.inputs[name] != Tensor((1,), np.dtype(np.float32)):
-            yield f"{spec.name}.{name} is {_shown(found.inputs[name])}, not (1,) float32"
-        elif name not in named:
-            yield f"{spec.name} takes {name}, which is not among the rates"
-
-
-def _shown(tensor: Tensor) -> str:
-    return f"{tensor.shape} {tensor.dtype}"
 
 
 def as_markdown() -> str:

@@ -1,4 +1,4 @@
-"""Folders that bundles are written to: checked before the work, replaced once a bundle is whole."""
+"""Folders for new bundles: checked before the work, replaced once the new bundle is whole."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrtflite.bundle import FILES, INITIAL, MANIFEST
+from lrtflite.bundle import FILES, INITIAL_FILE, MANIFEST_FILE
 from lrtflite.errors import BundleError
 from lrtflite.scratch import LOCK, scratch_folder
 from lrtflite.undisturbed import undisturbed
@@ -18,7 +18,7 @@ from lrtflite.whole_file import check_folder, flush_file, flush_folder
 class Destination:
     """A folder that a bundle can be written to; make one with `Destination.at`.
 
-    `replace` allows a bundle that is there to be replaced, `replaces` says that there was one.
+    `replace` allows an existing bundle to be replaced; `replaces` is true if there was one.
     """
 
     path: Path
@@ -27,10 +27,10 @@ class Destination:
 
     @classmethod
     def at(cls, out: str | Path | Destination, *, replace: bool = False) -> Destination:
-        """Return the destination `out`, checked; one that was checked before, as it is.
+        """Check the folder `out` and return it as a destination; return a Destination unchanged.
 
         Raise BundleError if the folder holds anything but a bundle to replace, or cannot be
-        written. Nothing is created yet.
+        written. Create nothing yet.
         """
         if isinstance(out, Destination):
             return out
@@ -43,7 +43,7 @@ class Destination:
 
     @contextmanager
     def making_bundle(self) -> Iterator[Path]:
-        """Yield an empty folder, which takes this place once the block has filled it."""
+        """Yield an empty folder; after the block, move the bundle in it to this place."""
         out = self.path
         workshop = _workshop(out)
         with _writing(out):
@@ -55,10 +55,10 @@ class Destination:
                 for path in made.iterdir():
                     flush_file(path)
                 flush_folder(made)
-                # Files that someone put there meanwhile must not go with the old bundle.
+                # Files that someone added meanwhile must not be deleted with the old bundle.
                 _check_names(out, _names(out) - {folder.name}, replace=self.replace)
-                # Without its lock no later run removes the folder: killed in the middle of the
-                # swap, this one may leave the old bundle in it.
+                # Without a lock file, no later process removes the folder. It may hold the old
+                # bundle if this process is killed in the middle of the swap.
                 (folder / LOCK).unlink()
                 with undisturbed():
                     if workshop == out.resolve():
@@ -68,8 +68,10 @@ class Destination:
 
 
 def _check_names(out: Path, found: set[str], *, replace: bool) -> None:
-    """Raise BundleError if a folder with these names in it is no place for a bundle."""
-    if found and (MANIFEST not in found or found.difference({MANIFEST, *FILES, INITIAL})):
+    """Raise BundleError if a folder with these names in it cannot take a bundle."""
+    if found and (
+        MANIFEST_FILE not in found or found.difference({MANIFEST_FILE, *FILES, INITIAL_FILE})
+    ):
         raise BundleError(
             f"Expected a new or empty folder, or a bundle and nothing else, got {out}; "
             "choose another --out"
@@ -82,14 +84,14 @@ def _check_names(out: Path, found: set[str], *, replace: bool) -> None:
 
 
 def _fill(out: Path, made: Path) -> None:
-    """Move the files into an empty folder; without its manifest, the last, it is no bundle yet."""
-    for path in sorted(made.iterdir(), key=lambda path: path.name == MANIFEST):
+    """Move the files into an empty folder; the manifest comes last and completes the bundle."""
+    for path in sorted(made.iterdir(), key=lambda path: path.name == MANIFEST_FILE):
         path.replace(out / path.name)
     flush_folder(out)
 
 
 def _swap(made: Path, out: Path, *, aside: Path) -> None:
-    """Swap folders, so that the old bundle or the new one is there."""
+    """Swap folders, so that there is always the old bundle or the new one."""
     replaces = out.exists()
     if replaces:
         out.replace(aside)
@@ -103,7 +105,7 @@ def _swap(made: Path, out: Path, *, aside: Path) -> None:
 
 
 def _names(out: Path) -> set[str]:
-    """Return what a folder holds; the path's own name where it is something else."""
+    """Return the names in a folder; for a path that is not a folder, its own name."""
     if not out.exists() and not out.is_symlink():
         return set()
     if not out.is_dir():
@@ -115,8 +117,8 @@ def _names(out: Path) -> set[str]:
 def _workshop(out: Path) -> Path:
     """Return the folder to work in, on the file system of `out`.
 
-    An empty `out` itself: it may be a mount point, or the folder that someone stands in, and then
-    cannot be swapped. Otherwise the folder that it is in.
+    It is an empty `out` itself, which cannot be swapped if it is a mount point or somebody's
+    working directory. Otherwise it is the parent of `out`.
     """
     whole = out.resolve()
     return whole if whole.is_dir() and not _names(out) else whole.parent
@@ -127,4 +129,6 @@ def _writing(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BundleError(f"Cannot write a bundle to {out}: {error.strerror or error}") from error
+        raise BundleError(
+            f"Cannot write a bundle to {out}: {error.strerror or error}; choose another --out"
+        ) from error

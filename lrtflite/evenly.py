@@ -1,19 +1,19 @@
-"""Indices that are evenly spread: some frames of a video, some values of an array."""
+"""Evenly spread indices, for some frames of a video or some values of an array."""
 
 from __future__ import annotations
 
 from typing import Literal
 
-# Which index stands for each of the equal parts of a sequence: its first one, its middle one, or
-# indices from the very first to the very last.
+# Index chosen from each of `count` equal parts of a sequence: its first or its middle one. "ends"
+# spreads the indices from the very first to the very last.
 Place = Literal["start", "middle", "ends"]
 
 
 def evenly(length: int, count: int | None, *, place: Place = "start") -> tuple[int, ...]:
-    """Return `count` ascending indices below `length`; all of them if `count` is None or as many.
+    """Return `count` ascending indices below `length`; all of them for `count` None.
 
-    Of 10 indices, 4 are 0, 2, 5, 7 at the start, 1, 3, 6, 8 in the middle and 0, 3, 6, 9 with both
-    ends.
+    Four out of 10 indices are 0, 2, 5, 7 with "start", 1, 3, 6, 8 with "middle" and 0, 3, 6, 9 with
+    "ends".
     """
     if count is None or count >= length:
         return tuple(range(length))

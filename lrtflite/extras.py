@@ -1,4 +1,4 @@
-"""Packages that only an extra installs, and the pip command that brings each of them."""
+"""Optional packages, and the pip command that installs each of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ EXTRAS = {
     "tf_keras": "host",
     "tensorflow_model_optimization": "host",
 }
-# Packages that are known under another name than the one they are imported by.
+# Import name -> name of the package, where they differ.
 NAMES = {"PIL": "Pillow", "av": "PyAV"}
 
 
 def pip_command(package: str) -> str:
-    """Return what to run to install a package of EXTRAS."""
+    """Return the advice that installs a package of EXTRAS."""
     extra = EXTRAS[package]
     return f"run: pip install 'lrtflite[{extra}]' (in a clone: pip install '.[{extra}]')"
 

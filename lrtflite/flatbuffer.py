@@ -1,4 +1,4 @@
-"""Read a flatbuffer table by table, without a schema library: a few fields of a `.tflite` file."""
+"""Read fields of a `.tflite` flatbuffer, table by table, without a schema library."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Found = TypeVar("Found")
 
 
 def read_model(path: Path, read: Callable[[FlatTable], Found]) -> Found:
-    """Apply `read` to a `.tflite` file's root table; raise BundleError for a damaged file."""
+    """Apply `read` to the root table of a `.tflite` file, or raise BundleError if it is damaged."""
     data = path.read_bytes()
     if data[4:8] != b"TFL3":
         raise BundleError(
@@ -27,7 +27,7 @@ def read_model(path: Path, read: Callable[[FlatTable], Found]) -> Found:
 
 
 class FlatTable:
-    """A table at `position`: its vtable lists each field's offset, 0 where absent."""
+    """A table at `position`. Its vtable has the offset of each field, 0 for a missing one."""
 
     def __init__(self, data: bytes, position: int) -> None:
         self._data, self._position = data, position

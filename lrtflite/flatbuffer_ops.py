@@ -1,7 +1,7 @@
 """The ops that a `.tflite` file uses, read from the flatbuffer itself.
 
-An interpreter shows a delegated graph as one op, and a runtime without a delegate refuses the file
-before anything can be asked; so this reads the few bytes it needs, with no schema library.
+An interpreter shows a delegated graph as one op, and a runtime that lacks an op refuses the file
+before it lists any. So this module reads the few bytes it needs, without a schema library.
 Field numbers are those of TensorFlow Lite's `schema.fbs`: Model.operator_codes = 1;
 OperatorCode.deprecated_builtin_code = 0, custom_code = 1, version = 2, builtin_code = 3.
 """
@@ -29,7 +29,7 @@ def read_ops(path: Path) -> list[Op]:
 
 
 def custom_ops(path: Path) -> list[str]:
-    """Return the names of the ops that a stock runtime does not have (a Flex op is one of them)."""
+    """Return the names of the ops that a stock runtime lacks, Flex ops among them."""
     return [op.custom for op in read_ops(path) if op.custom]
 
 

@@ -1,4 +1,4 @@
-"""The signatures of a `.tflite` file, read from the flatbuffer: `inspect` needs no runtime.
+"""The signatures of a `.tflite` file, read from the flatbuffer, so `inspect` needs no runtime.
 
 Field numbers are those of TensorFlow Lite's `schema.fbs`: Model.signature_defs = 7;
 SignatureDef.inputs = 0, outputs = 1, signature_key = 2; TensorMap.name = 0.
@@ -13,7 +13,7 @@ from lrtflite.flatbuffer import FlatTable, read_model
 
 
 def read_signatures(path: Path) -> dict[str, tuple[str, ...]]:
-    """Return the names of the inputs of each signature, sorted by name."""
+    """Return the input names of each signature; signatures are sorted by name."""
     return read_model(path, lambda model: dict(sorted(map(_signature, model.tables(7)))))
 
 

@@ -1,7 +1,7 @@
-"""The golden session: the calls by which a client shows that a bundle works on its runtime.
+"""The golden session: calls that test whether a bundle works on a client's runtime.
 
-TensorFlow runs it when a bundle is made, and `golden.npz` keeps what went in and what came out; a
-client runs it again and compares. docs/bundle.md has it step by step.
+TensorFlow runs them when a bundle is made, and `golden.npz` keeps their inputs and outputs. A
+client runs them again and compares. docs/bundle.md lists them step by step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lrtflite.evenly import evenly
 from lrtflite.runtime import Signature
 
 Arrays = dict[str, NDArray[Any]]
-# Values kept of a tensor, evenly spread; a bundle need not carry every weight twice.
+# Most values kept of a tensor, evenly spread, so that a bundle does not hold every weight twice.
 SAMPLED = 1000
 SCALARS = "scalars/"
 CHANGE, MOVED = "change/", "moved/"
@@ -35,9 +35,10 @@ class Runner(Protocol):
 
 
 def run_golden(features: Runner, head: Runner, given: Mapping[str, NDArray[Any]]) -> Arrays:
-    """Return what comes out of both models. `given` has what goes in, by its names in the file.
+    """Return the outputs of both models for the inputs `given`, all by their names in the file.
 
-    The latents of `given`, if there are any, go into the head: an error must not travel.
+    If `given` contains latents, the head gets those, so that an error of the features does not
+    spread to the head.
     """
     latents = np.concatenate(
         [features.run("extract", frames=frame[np.newaxis])["latents"] for frame in given["frames"]]
@@ -54,6 +55,9 @@ def run_golden(features: Runner, head: Runner, given: Mapping[str, NDArray[Any]]
     found.update(_changes(CHANGE, before, head.run("save", zero=ZERO)))
     found["learned_forgotten"] = head.run("forget", mask=given["forgotten"])["learned"]
     found["probabilities_forgotten"] = head.run("infer", latents=latents)["probabilities"]
+    # Every commit serves through `restore`, so it is checked too.
+    found["learned_restored"] = head.run("restore", **before)["learned"]
+    found["probabilities_restored"] = head.run("infer", latents=latents)["probabilities"]
     if "adapt" in features.signatures:
         moments = features.run("save", zero=ZERO)
         rates = _scalars(features, "adapt", given, session=-1)
@@ -83,14 +87,14 @@ def sample(values: NDArray[Any]) -> NDArray[Any]:
 def _session(
     head: Runner, given: Mapping[str, NDArray[Any]], latents: NDArray[Any], number: int
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """Run one session; return `trains` of its begin, the losses and `learned` of its end."""
+    """Run one session; return `trains` of `begin`, the losses, and `learned` of `consolidate`."""
     counts = given["counts"][number]
 
     def run(signature: str, **inputs: NDArray[Any]) -> Mapping[str, NDArray[Any]]:
         return head.run(signature, **inputs, **_scalars(head, signature, given, number))
 
     def batch(rows: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Row -1 is an empty place."""
+        """Return the mini-batch of these rows; row -1 is an empty place."""
         targets = np.zeros((len(rows), len(counts)), np.float32)
         places = np.flatnonzero(rows >= 0)
         targets[places, given["classes"][rows[places]]] = 1

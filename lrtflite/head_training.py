@@ -19,11 +19,11 @@ from lrtflite.training import Scalars, Training
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a session: steps taken, and mean loss and accuracy of its last epoch.
+    """The outcome of a session: steps taken, and mean loss and accuracy of the last epoch.
 
-    Both are None for a head that takes no steps. `trains` is false where only the last layer
-    learned; `rates` are the scalars that the steps took; `learned` (C,) is 1 for each class slot
-    that the head can answer now.
+    Loss and accuracy are None for a head that takes no steps. `trains` is false if only the last
+    layer learned. `rates` are the scalars passed to every step. `learned` (C,) is 1 for each class
+    slot that has learned.
     """
 
     steps: int
@@ -43,9 +43,9 @@ def train_head(
     rng: np.random.Generator,
     session: Session,
 ) -> Outcome:
-    """Run one session on `head`; the memory is replayed and not changed.
+    """Run one session on `head`; the memory is replayed, not changed.
 
-    The graph decides from `counts` which layers train, and `begin` tells.
+    The graph decides from `counts` which layers train; `begin` returns the decision.
     """
     counts = patterns.counts(classes)
     with session.clock(Phase.BEGIN):
@@ -66,9 +66,9 @@ def train_head(
 
 
 def check_finite(tensors: Mapping[str, NDArray[Any]], outcome: Outcome) -> None:
-    """Raise InputError if a session ended in NaN or infinity.
+    """Raise InputError if a session left NaN or infinity in a tensor.
 
-    No loss was computed with the final weights, so they are checked themselves.
+    No loss was computed with the final weights, so check them directly.
     """
     for name, values in tensors.items():
         if not np.isfinite(values).all():
@@ -101,8 +101,9 @@ def _train(
         with session.clock(Phase.TRAIN):
             outcomes.append(head.run(signature, latents=latents, targets=targets, **rates))
         session.report(Phase.TRAIN, step + 1, total)
-    if not np.isfinite(outcomes[-1]["loss"]).all():
-        raise _diverged(f"loss {outcomes[-1]['loss'].item()}", rates)
+    for outcome in outcomes:
+        if not np.isfinite(outcome["loss"]).all():
+            raise _diverged(f"loss {outcome['loss'].item()}", rates)
     return outcomes
 
 
@@ -138,4 +139,4 @@ def _rates(head: Model, signature: str, training: Training) -> Scalars:
 
 def _diverged(seen: str, rates: Scalars) -> InputError:
     at = ", ".join(f"{name} {rate.item():g}" for name, rate in rates.items())
-    return InputError(f"Training diverged ({seen}) at {at}; lower the learning rate")
+    return InputError(f"Training diverged ({seen}){f' at {at}' * bool(at)}; lower the rates")

@@ -1,12 +1,13 @@
-"""The paper's network as a table, and its layers' names; no TensorFlow is needed to know them."""
+"""The paper's network as a table, with the names of its layers; imports no TensorFlow."""
 
 from __future__ import annotations
 
 from lrtflite.errors import ModelError
 from lrtflite.networks import Architecture
 
-# The paper's Table "model_arch": block, filters of its pointwise convolution at alpha 1.0, stride
-# of its depthwise one. Before them comes conv1 (3x3, 32 filters, stride 2), after them pool6, fc7.
+# Rows of the paper's Table "model_arch": block, filters of its pointwise convolution at alpha 1.0,
+# stride of its depthwise one. conv1 (3x3, 32 filters, stride 2) precedes them, pool6 and fc7 follow
+# them.
 CONV1_FILTERS = 32
 BLOCKS = (
     ("conv2_1", 64, 1),
@@ -31,30 +32,36 @@ for _number, (_block, _, _) in enumerate(BLOCKS, start=1):
     KERAS_NAMES[f"{_block}/sep"] = f"conv_pw_{_number}"
 PAPER_NAMES: dict[str, str] = {keras_name: paper for paper, keras_name in KERAS_NAMES.items()}
 
-# Where latents can be taken, from native rehearsal to the last layer before the classifier.
+# Layers that can be the replay layer, from the input to the last layer below the classifier.
 REPLAY_LAYERS: tuple[str, ...] = ("images", *KERAS_NAMES, "pool6")
 
 
-# Side of the square frames, and width relative to the paper's network.
+# Smallest and largest side of a frame, and width relative to the paper's network.
 SIZES = (32, 1024)
 ALPHAS = (1 / CONV1_FILTERS, 4.0)
 
 
 def check_network(alpha: float | None, input_size: int) -> None:
-    """Raise ModelError for a network that cannot be built; None is an alpha yet to be known."""
+    """Raise ModelError for an alpha or input size out of range; None is an unknown alpha."""
     if alpha is not None and not ALPHAS[0] <= alpha <= ALPHAS[1]:  # NaN fails too
-        raise ModelError(f"Expected an alpha from {ALPHAS[0]:g} to {ALPHAS[1]:g}, got {alpha:g}")
+        raise ModelError(
+            f"Expected an alpha from {ALPHAS[0]:g} to {ALPHAS[1]:g}, got {alpha:g}; "
+            "choose one in this range"
+        )
     if not SIZES[0] <= input_size <= SIZES[1]:
-        raise ModelError(f"Expected an input size from {SIZES[0]} to {SIZES[1]}, got {input_size}")
+        raise ModelError(
+            f"Expected an input size from {SIZES[0]} to {SIZES[1]}, got {input_size}; "
+            "choose one in this range"
+        )
 
 
 def check_replay_layer(name: str) -> None:
-    """Raise ModelError for a layer that is not there, or lies inside a unit."""
+    """Raise ModelError for a layer that does not exist, or that lies inside a unit."""
     MOBILENET_V1.check_layer(name)
 
 
 def _explain_layer(name: str) -> None:
-    """Raise ModelError for names that users are likely to know from elsewhere."""
+    """Raise ModelError for names that users may know from elsewhere, with the right name."""
     if name.endswith("_relu") and (unit := PAPER_NAMES.get(name.removesuffix("_relu"))):
         raise ModelError(
             f"Expected a replay layer by the paper's name, got {name!r}; take {unit!r}"
@@ -69,7 +76,7 @@ def _explain_layer(name: str) -> None:
 
 
 def _unit_around(name: str) -> str | None:
-    """Return the unit that a layer is part of, by our names or those of keras.applications."""
+    """Return the unit that contains a layer, given by our name or by keras.applications'."""
     unit = name.rpartition("/")[0]
     if unit in REPLAY_LAYERS:
         return unit
@@ -84,7 +91,8 @@ MOBILENET_V1 = Architecture(
     replay_layers=REPLAY_LAYERS,
     classifier="fc7",
     resting_layers=("conv6/sep", "pool6"),
-    # Below it, units near the camera follow the light of the last sessions (docs/replay-layers.md).
+    # Lower units adapt to the light of the last sessions too quickly
+    # (docs/studies/replay-layers.md).
     lowest_quick="conv3_1/dw",
     build="lrtflite.host.weights:build_mobilenet_v1",
     named_weights=("demo", "imagenet", "none"),

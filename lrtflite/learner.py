@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
-from lrtflite.checkpoint import State
 from lrtflite.committed_state import CommittedState
 from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
-from lrtflite.frames import check_frame, check_frames, check_no_path
+from lrtflite.frame_checks import check_frame, check_frames, check_no_path
+from lrtflite.labels import Label
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import save_models
@@ -29,7 +29,8 @@ from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
 from lrtflite.run_session import run_session
 from lrtflite.session import OnProgress, Phase, Session, SessionReport
 from lrtflite.shipping import ship
-from lrtflite.slots import Label, Labels, SlotNumbers
+from lrtflite.slots import Labels, SlotNumbers
+from lrtflite.state_file import State
 from lrtflite.training import Training
 
 # Most bytes of latents passed to one `infer` call.
@@ -38,9 +39,9 @@ _log = logging.getLogger("lrtflite")
 
 
 class Learner:
-    """Predicts, learns and remembers; see `Learner.open`.
+    """A learner that predicts, learns and remembers; see `Learner.open`.
 
-    `committed` is what it works on; a client of its own has no business there.
+    `committed` is internal to this package; clients must not use it.
     """
 
     def __init__(self, committed: CommittedState) -> None:
@@ -65,15 +66,15 @@ class Learner:
         read_only: bool = False,
         unknown: float | None = None,
     ) -> Learner:
-        """Open a bundle, and the state folder that its sessions are committed to.
+        """Open a bundle, and the state folder to commit its sessions to.
 
-        Without `state` the learner lives in memory only. A state that is there already is
-        restored, with its random generator, so `seed` counts for a new one. `replay_size` and
-        `policy` default to the state's own, and in a new one to the bundle's. A learner that is
-        `read_only` predicts, from a folder that it may not write or that another learner holds.
-        With `unknown=0.05`, what is less familiar than 95 % of the patterns taught for its class is
-        answered as unknown. `threads` default to 1 at `pool6`; where a trunk trains, to the cores
-        there are, up to 4.
+        Without `state` the learner lives in RAM only. An existing state is restored together with
+        its random generator, so `seed` only affects a new one. `replay_size` and `policy` default
+        to those of the state, or of the bundle in a new state. A `read_only` learner only predicts;
+        its folder may be write-protected, or in use by another learner. With `unknown=0.05`, a
+        frame that is less familiar than 95 % of the patterns taught for its class is answered as
+        unknown. `threads` defaults to 1 at `pool6`; for a bundle that trains a trunk, to the number
+        of cores, up to 4.
         """
         options = LearnerOptions(
             runtime=runtime,
@@ -90,7 +91,7 @@ class Learner:
     def open_with(
         cls, bundle: str | Path | Bundle, state: str | Path | None, options: LearnerOptions
     ) -> Learner:
-        """`open` for a caller that has its options as one value."""
+        """Do the same as `open`, with all options in one value."""
         opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
         learner = cls(CommittedState.open(opened, state, options))
         learner.unknown = options.unknown
@@ -110,26 +111,26 @@ class Learner:
 
     @property
     def training(self) -> Training:
-        """How a session trains by default; `learn` takes a copy with some of it changed."""
+        """Return the default training of a session; pass a changed copy to `learn`."""
         return self.bundle.manifest.training
 
     @property
     def sessions(self) -> int:
-        """How many were committed."""
+        """Return the number of committed sessions."""
         return self.committed.sessions
 
     @property
     def labels(self) -> tuple[str | None, ...]:
-        """The label of each slot; None where it is free."""
+        """Return the label of each slot; None for a free one."""
         return self.committed.slots.labels
 
     @property
     def learned(self) -> tuple[str, ...]:
-        """The labels that have learned something: those that `predict` can answer."""
+        """Return the labels that `predict` can answer with."""
         return self.committed.learned_labels
 
     def extract(self, frames: NDArray[np.uint8]) -> NDArray[Any]:
-        """Latents (n, ...) of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
+        """Return latents (n, ...) of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
         manifest = self.bundle.manifest
         frames = check_frames(frames, manifest.input_size)
         latents = np.empty((len(frames), *manifest.latent_shape), manifest.latent_dtype)
@@ -141,7 +142,7 @@ class Learner:
     def answers(self, latents: NDArray[Any]) -> Answers:
         """Return probabilities and, from heads that tell, familiarity, of the committed state."""
         checked = self._check_latents(latents)
-        # A few at a time: the trunk's arrays are many times as large as the latents.
+        # A few at a time, because the trunk's arrays are many times larger than the latents.
         few = max(1, AT_ONCE_BYTES // self.bundle.manifest.latent_bytes)
         parts = [checked[start : start + few] for start in range(0, len(checked), few)]
         with self.committed.answering:
@@ -154,19 +155,19 @@ class Learner:
         )
 
     def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
-        """(n, slots) float32, from the committed weights; 0 for slots never learned."""
+        """Return probabilities (n, slots) float32; 0 for slots that have not learned."""
         return self.answers(latents).probabilities
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
-        """Return the `top` labels for each frame, the likeliest first; fewer while few are learned.
+        """Return the `top` labels for each frame, most likely first; fewer if few are learned.
 
-        Raise InputError while nothing is learned.
+        Raise InputError if nothing is learned yet.
         """
         with self.committed.answering:
             return self.predict_latents(self.extract(frames), top=top)
 
     def predict_latents(self, latents: NDArray[Any], *, top: int = 3) -> list[list[Prediction]]:
-        """`predict` for a client that has latents already."""
+        """Do the same as `predict`, from latents."""
         top = whole_number("top", top, least=1)
         with self.committed.answering:
             if not self.learned:
@@ -190,19 +191,21 @@ class Learner:
         """Run one learning session on frames of one label, or with one label per frame.
 
         A label is a name, and 3 is the name "3"; to teach class slot 3, give `slot=3` instead.
-        `frames` may be an iterator that still records: extraction goes on meanwhile in a second
-        thread. Until the session is committed, and for good if it is cancelled or fails, the
-        learner is what it was before.
+        `frames` may be an iterator that is still recording; a second thread extracts meanwhile. The
+        learner stays unchanged until the session is committed, and for good if the session is
+        cancelled or fails.
         """
         with self._session(on_progress, cancel) as session:
             if isinstance(frames, np.ndarray) and frames.ndim == 3:
                 frames = frames[np.newaxis]
-            # First, so that a bad label is refused before the camera records.
+            # Check labels first, so that a bad one fails before the camera records.
             places = self.committed.slots.place_all(labels, slot=slot)
             check_no_path(frames)
             single = isinstance(frames, np.ndarray) and frames.ndim == 0
             if single or not isinstance(frames, Iterable):
-                raise InputError(f"Expected frames or an iterator of them, got {frames!r}")
+                raise InputError(
+                    f"Expected frames or an iterator of them, got {frames!r}; give arrays (H, W, 3)"
+                )
             total = len(frames) if isinstance(frames, (Sequence, np.ndarray)) else None
             manifest = self.bundle.manifest
             kept: list[NDArray[np.uint8]] = []
@@ -230,7 +233,7 @@ class Learner:
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
-        """`learn` for a client that has latents already; without frames, no moments move."""
+        """Do the same as `learn`, from latents; without frames, no moments adapt."""
         with self._session(on_progress, cancel) as session:
             places = self.committed.slots.place_all(labels, slot=slot)
             checked = self._check_latents(latents)
@@ -243,7 +246,7 @@ class Learner:
     def rename(
         self, label: Label | None = None, new: Label | None = None, *, slot: int | None = None
     ) -> None:
-        """Give the class of a label, or of a slot by its number, the name `new`."""
+        """Give a class, found by its label or slot number, the label `new`."""
         committed = self.committed
         with committed.change():
             slots = committed.slots.rename(label, new, slot=slot)
@@ -251,7 +254,7 @@ class Learner:
             committed.commit(tensors, committed.learned, slots=slots)
 
     def forget(self, label: Label | None = None, *, slot: int | None = None) -> None:
-        """Unlearn a class: its weights, its patterns and its name; the slot is free again."""
+        """Unlearn a class: remove its weights, patterns and label, and free its slot."""
         committed = self.committed
         with committed.change():
             number = committed.slots.find(label, slot=slot)
@@ -264,13 +267,13 @@ class Learner:
             committed.commit(tensors, learned, slots=slots)
 
     def ship(self, out: str | Path | Destination, *, replace: bool = False) -> Bundle:
-        """Write the bundle `out`, whose new learners start from all that this one knows."""
-        # Written while no session may change the memory, so that no second copy of it is made.
+        """Write the bundle `out`, whose new learners start from the state of this one."""
+        # No session may change the memory meanwhile, so writing it needs no copy.
         with self.committed.alone():
             return ship(self.bundle, self.committed.state(), out, replace_bundle=replace)
 
     def snapshot(self, *, sessions: int | None = None) -> State:
-        """Return all that this learner is; `sessions` in place of how many it has had."""
+        """Return the state of this learner; `sessions` replaces the number of its sessions."""
         with self.committed.alone():
             state = self.committed.state()
             # The memory changes in place.
@@ -281,9 +284,9 @@ class Learner:
         return state
 
     def close(self) -> None:
-        """Let go of the state path. A closed learner still predicts, and learns no more.
+        """Release the state path. A closed learner still predicts, but no longer learns.
 
-        A session that is running is not committed; the path is let go when it ends.
+        A running session is not committed; the path is released when it ends.
         """
         self.committed.close()
 

@@ -1,4 +1,4 @@
-"""How a learner is opened, as one value that is handed through whole."""
+"""Options for opening a learner, in one value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lrtflite.runtime import AUTO, MOST_THREADS, check_runtime, default_threads
 
 @dataclass(frozen=True)
 class LearnerOptions:
-    """Options of `Learner.open`; None stands for a default of the bundle or of the state."""
+    """Options of `Learner.open`; None stands for the default of the state or the bundle."""
 
     runtime: str = AUTO
     threads: int | None = None
@@ -38,7 +38,7 @@ class LearnerOptions:
             whole_number("threads", self.threads, least=1, most=MOST_THREADS)
 
     def or_else(self, *, replay_size: int, policy: str) -> LearnerOptions:
-        """Return a copy with these where none were given."""
+        """Return a copy with these in place of None."""
         return replace(
             self,
             replay_size=replay_size if self.replay_size is None else self.replay_size,
@@ -46,7 +46,7 @@ class LearnerOptions:
         )
 
     def settled(self, manifest: Manifest, meta: Mapping[str, Any] | None) -> LearnerOptions:
-        """Return a copy without None: `meta` of a state counts more than the bundle's manifest."""
+        """Return a copy without None; defaults come from a state's `meta`, or the manifest."""
         kept = vars(manifest) if meta is None else meta
         threads = self.threads or default_threads(trains_trunk=manifest.trains_trunk)
         settled = self.or_else(replay_size=kept["replay_size"], policy=kept["policy"])

@@ -15,10 +15,10 @@ from lrtflite.feeding import Feeding
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.training import Rate, Training
 
-FORMAT = 6
+BUNDLE_FORMAT = 6
 LATENT_DTYPES = ("float32", "uint8", "int8")
-# Rules by which states merge, tensor by tensor: they add up, `consolidate` computes them again from
-# those that add up, or such states cannot be merged.
+# Rules for merging a tensor of several states: add them up, let `consolidate` compute it again from
+# those that add up, or refuse to merge.
 MERGING = ("sum", "solve", "refuse")
 
 
@@ -58,26 +58,26 @@ class Manifest:
     train_depthwise: bool = True
     adapt_moments: bool = False
     measured: Costs | None = None
-    format: int = FORMAT
+    format: int = BUNDLE_FORMAT
 
     @property
     def slots(self) -> int:
-        """Return how many classes the head has room for, taken or free."""
+        """Return the number of class slots in the head, taken or free."""
         return len(self.labels)
 
     @property
     def latent_bytes(self) -> int:
-        """Return the bytes of one latent as `extract` gives it."""
+        """Return the number of bytes of one latent from `extract`."""
         return np.dtype(self.latent_dtype).itemsize * math.prod(self.latent_shape)
 
     @property
     def training(self) -> Training:
-        """Return how a session trains by default."""
+        """Return the default training of a session."""
         return Training(self.feeding, self.rates)
 
     @property
     def latent_form(self) -> LatentForm:
-        """Return what a codec must know of the latents."""
+        """Return the properties of the latents that a codec needs."""
         return LatentForm(
             shape=self.latent_shape,
             extracted=np.dtype(self.latent_dtype),

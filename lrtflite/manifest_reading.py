@@ -1,4 +1,4 @@
-"""Read `manifest.json`: every field is checked, and a field more or less is refused."""
+"""Read `manifest.json`; check every field, and raise for a missing or unknown one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 from lrtflite.costs import Costs
 from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import Feeding
-from lrtflite.manifest import FORMAT, LATENT_DTYPES, MERGING, File, Manifest
-from lrtflite.slots import check_label
-from lrtflite.training import Rate
+from lrtflite.labels import check_label
+from lrtflite.manifest import BUNDLE_FORMAT, LATENT_DTYPES, MERGING, File, Manifest
+from lrtflite.training import NUMBERS, Rate
 
 # Fields of each plain type.
 _COUNTS = ("input_size", "replay_size")
@@ -34,19 +34,23 @@ def read_manifest(text: str, *, where: str) -> Manifest:
         raise BundleError(
             f"Expected a bundle manifest in {where}, got something else; copy the bundle again"
         )
-    if found["format"] != FORMAT:
+    if found["format"] != BUNDLE_FORMAT:
         raise BundleError(
-            f"Expected a bundle of format {FORMAT}, got format {found['format']} in {where}; "
-            "convert it again with this version, or install the version that made it"
+            f"Expected a bundle of format {BUNDLE_FORMAT}, got format {found['format']} in "
+            f"{where}; convert it again with this version, or install the version that made it"
         )
-    known = {f.name for f in fields(Manifest)}
-    if set(found) != known:
-        odd = sorted(known.symmetric_difference(found))
-        raise BundleError(f"Missing or unknown fields in {where}: {', '.join(odd)}")
+    expected = {f.name for f in fields(Manifest)}
+    if set(found) != expected:
+        odd = sorted(expected.symmetric_difference(found))
+        raise BundleError(
+            f"Missing or unknown fields in {where}: {', '.join(odd)}; copy the bundle again"
+        )
     try:
         return Manifest(**_values(found))
     except (TypeError, ValueError, KeyError, AttributeError, InputError) as error:
-        raise BundleError(f"Damaged field in {where}: {error}") from error
+        # The advice for a number that a user gave does not suit a damaged file.
+        problem = str(error).partition("; ")[0]
+        raise BundleError(f"Damaged field in {where}: {problem}; copy the bundle again") from error
 
 
 def _values(found: dict[str, Any]) -> dict[str, Any]:
@@ -60,6 +64,12 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
         for name in names:
             if not is_fine(found[name]):
                 raise ValueError(f"{name} is {found[name]!r}")
+    for name, kind in (("labels", list), ("latent_shape", list), ("latent_range", list)):
+        if not isinstance(found[name], kind):
+            raise ValueError(f"{name} is {found[name]!r}")
+    for name in ("rates", "merging", "files", "ops", "tools"):
+        if not isinstance(found[name], dict):
+            raise ValueError(f"{name} is {found[name]!r}")
     if not found["labels"] or not all(isinstance(x, (str, type(None))) for x in found["labels"]):
         raise ValueError(f"labels are {found['labels']!r}")
     return {
@@ -70,7 +80,7 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
         "feeding": Feeding(**_exactly(found["feeding"], Feeding, "feeding")),
         "rates": {name: _rate(name, rate) for name, rate in found["rates"].items()},
         "merging": {str(name): _merging(name, rule) for name, rule in found["merging"].items()},
-        "files": {name: File(**value) for name, value in found["files"].items()},
+        "files": {name: _file(name, value) for name, value in found["files"].items()},
         "measured": None if found["measured"] is None else Costs.from_json(found["measured"]),
     }
 
@@ -86,9 +96,18 @@ def _exactly(found: Any, kind: Any, where: str) -> Mapping[str, Any]:
 
 def _rate(name: str, found: Any) -> Rate:
     rate = Rate(**_exactly(found, Rate, f"rate {name}"))
+    if name in NUMBERS:
+        raise ValueError(f"rate {name} is a number of the feeding")
     if not isinstance(rate.meaning, str) or not rate.least <= rate.most:
         raise ValueError(f"rate {name} is {found!r}")
     return rate.with_value(name, rate.value)
+
+
+def _file(name: str, found: Any) -> File:
+    file = File(**_exactly(found, File, f"file {name}"))
+    if not isinstance(file.sha256, str) or type(file.bytes) is not int:
+        raise ValueError(f"file {name} is {found!r}")
+    return file
 
 
 def _merging(name: str, rule: object) -> object:

@@ -1,7 +1,7 @@
-"""Measure what a bundle costs on this machine: time of a frame, a step and a session, and RAM.
+"""Measure the costs of a bundle on this machine: time per frame, step and session, and RAM.
 
-`python -m lrtflite.measuring BUNDLE RUNTIME` prints it as JSON, from a process that runs nothing
-but a learner, so that the RAM is a device's.
+`python -m lrtflite.measuring BUNDLE RUNTIME` prints them as JSON. Its process runs nothing but a
+learner, so its RAM is that of a device.
 """
 
 from __future__ import annotations
@@ -17,22 +17,23 @@ from typing import Any
 import numpy as np
 
 from lrtflite.bundle import Bundle
-from lrtflite.costs import FRAMES, Costs
+from lrtflite.costs import SESSION_FRAMES, Costs
 from lrtflite.learner import Learner
 from lrtflite.machine import this_machine
 from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import default_threads, describe_runtime
 from lrtflite.session import Phase
 
-# Patterns of the session that is measured, of a class each. Its steps cost as much as any others.
-MEASURED = 2
+# Patterns of the measured session, each of its own class. Steps cost the same with any number.
+MEASURED_PATTERNS = 2
+# Epochs of the measured session.
 ROUNDS = 3
 
 
 def measure_costs(
     bundle: str | Path, *, runtime: str = "auto", threads: int | None = None
 ) -> Costs:
-    """Teach a learner whose memory is full; its state is written to a temporary folder."""
+    """Teach a learner with a full memory, with its state in a temporary folder."""
     opened = Bundle.open(bundle)
     threads = threads or default_threads(trains_trunk=opened.manifest.trains_trunk)
     with (
@@ -46,18 +47,18 @@ def _measure(learner: Learner, threads: int) -> Costs:
     manifest, rng = learner.bundle.manifest, np.random.default_rng(0)
     frame = rng.integers(0, 256, (manifest.input_size, manifest.input_size, 3), np.uint8)
     latent = learner.extract(frame)[0]
-    places = [i % manifest.slots for i in range(MEASURED)]
+    places = [i % manifest.slots for i in range(MEASURED_PATTERNS)]
     labels = [learner.labels[place] or f"class {place}" for place in places]
-    # Every row holds memory of its own, as it would after many sessions.
+    # Fill every row, so that all of the memory is resident, as after many sessions.
     count = learner.memory.capacity
-    slots = (np.arange(count) % min(MEASURED, manifest.slots)).astype(np.int32)
+    slots = (np.arange(count) % min(MEASURED_PATTERNS, manifest.slots)).astype(np.int32)
     learner.memory.update([latent] * count, slots, session=1, rng=rng)
     report = learner.learn_latents(
-        np.stack([latent] * MEASURED),
+        np.stack([latent] * MEASURED_PATTERNS),
         labels,
         training=learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS),
     )
-    # The first step allocates; the rest of the session is paid once, however many steps it has.
+    # The first step allocates, so it is left out. Everything but steps is paid once per session.
     trains = Phase.TRAIN in report.timings
     steps_ms = [
         sum(pair)
@@ -66,7 +67,7 @@ def _measure(learner: Learner, threads: int) -> Costs:
     step_ms = float(np.median(steps_ms[1:])) if trains else 0.0
     once_ms = report.ready_to_committed_ms - sum(steps_ms)
     feeding = learner.training.feeding
-    steps = feeding.steps(new=FRAMES, stored=count) if trains else 0
+    steps = feeding.steps(new=SESSION_FRAMES, stored=count) if trains else 0
     return Costs(
         machine=str(this_machine()),
         runtime=describe_runtime(learner.runtime),

@@ -1,4 +1,4 @@
-"""Mini-batches of new and replayed latents, as a feeding says (the paper's section 5.1)."""
+"""Mini-batches of new and replayed latents, as the feeding demands (the paper's section 5.1)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Batch = tuple[NDArray[Any], NDArray[np.float32]]
 
 @dataclass(frozen=True)
 class Patterns:
-    """A session's patterns and the memory that they are fed together with."""
+    """The patterns of a session, and the memory that is replayed with them."""
 
     latents: Latents
     slots: SlotArray
@@ -29,7 +29,7 @@ class Patterns:
         return len(self.slots)
 
     def counts(self, classes: int) -> NDArray[np.float32]:
-        """(classes,) float32: patterns of each class, those of the memory too, each once."""
+        """Return (classes,) float32: patterns of each class in session and memory, each once."""
         every = np.concatenate([self.slots, self.memory.slots])
         return np.bincount(every, minlength=classes).astype(np.float32)
 
@@ -46,8 +46,8 @@ def minibatches(
     """Yield `steps` pairs of latents (B, ...), in `out`, and one-hot targets (B, classes).
 
     INVARIANT: row k of the latents belongs to row k of the targets, and every new pattern is used
-    once before any is used twice. The arrays are the same ones at every step, overwritten in place.
-    With `repeats` a mini-batch is always full; without, its last places may be empty.
+    once before any is used twice. Every step overwrites the same two arrays. With `repeats` a
+    mini-batch is always full; without it, the last places may be empty.
     """
     new, stored = len(patterns), len(patterns.memory)
     composition = feeding.composition(new=new, stored=stored)
@@ -59,7 +59,8 @@ def minibatches(
             slots[row] = patterns.slots[pattern]
         filled = len(chosen)
         if composition.replayed:
-            rows = patterns.memory.draw(composition.replayed, rng)
+            wanted = composition.replayed if feeding.repeats else min(composition.replayed, stored)
+            rows = patterns.memory.draw(wanted, rng)
             last = filled + len(rows)
             patterns.memory.read(rows, out[filled:last])
             slots[filled:last] = patterns.memory.slots[rows]
@@ -87,7 +88,7 @@ def each_once(
 
 
 def gather_steps(patterns: Patterns, feeding: Feeding) -> int:
-    """Return how many mini-batches `each_once` yields."""
+    """Return the number of mini-batches that `each_once` yields."""
     replayed = len(patterns.memory) if feeding.gathers == SESSION_AND_MEMORY else 0
     return sum(math.ceil(count / feeding.batch_size) for count in (len(patterns), replayed))
 
@@ -95,7 +96,7 @@ def gather_steps(patterns: Patterns, feeding: Feeding) -> int:
 def _fill(
     targets: NDArray[np.float32], latents: NDArray[Any], slots: SlotArray
 ) -> NDArray[np.float32]:
-    """One-hot targets of the first places; the others are empty, and their latents zero."""
+    """Write one-hot targets for the first places; clear the others and their latents."""
     targets[:] = 0
     targets[np.arange(len(slots)), slots] = 1
     latents[len(slots) :] = 0
@@ -105,7 +106,7 @@ def _fill(
 def _orders(
     count: int, places: int, *, repeats: bool, steps: int, rng: np.random.Generator
 ) -> Iterator[Indices]:
-    """Yield the new patterns of each mini-batch, in an order shuffled in every round."""
+    """Yield the new patterns of each mini-batch; the order is shuffled in every round."""
     left: Indices = np.empty(0, np.int64)
     for _ in range(steps):
         if not len(left):

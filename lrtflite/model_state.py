@@ -1,4 +1,4 @@
-"""The tensors that a bundle's models keep between sessions: `head/NAME` and `features/NAME`."""
+"""Tensors of a bundle's models that are part of a state: `head/NAME` and `features/NAME`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lrtflite.runtime import Model
 
 
 def save_models(head: Model, features: Model) -> dict[str, NDArray[Any]]:
-    """Return the tensors of both. Features whose moments are frozen have none."""
+    """Return the tensors of both models; features with frozen moments have none."""
     return {
         prefix + name: values
         for prefix, model in _models(head, features).items()
@@ -24,9 +24,9 @@ def save_models(head: Model, features: Model) -> dict[str, NDArray[Any]]:
 def restore_models(
     arrays: Mapping[str, NDArray[Any]], head: Model, features: Model
 ) -> NDArray[np.bool_]:
-    """Undo all that happened to both since `save_models`; return which slots have learned.
+    """Put the tensors of `save_models` back into both models; return which slots have learned.
 
-    Other arrays are left alone.
+    Ignore other arrays.
     """
     found = {
         prefix: model.run("restore", **_with_prefix(arrays, prefix))

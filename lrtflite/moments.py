@@ -1,7 +1,7 @@
-"""Let the Batch Renorm moments below the replay layer follow the frames of a session.
+"""Adapt the Batch Renorm moments below the replay layer to the frames of a session.
 
-The paper freezes the weights there after the first batch and not the moments (section 4). Stored
-latents are of older moments then; they age.
+After the first batch, the paper freezes the weights there, but not the moments (section 4). Stored
+latents were computed with older moments; they age.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ def adapt_moments(
     training: Training,
     session: Session,
 ) -> None:
-    """Show a session's frames to `features` once, in groups, in the order they came.
+    """Pass each frame of a session to `adapt` once, in groups, in order of arrival.
 
-    A group is always full, wrapping around to the first frames: padding would spoil the moments.
+    Every group is full, because padding would distort the moments; the last group is filled up with
+    the first frames.
     """
     if not frames:
         return

@@ -1,6 +1,6 @@
-"""Networks by name, as far as they are known before TensorFlow is loaded.
+"""Networks by name, described without TensorFlow.
 
-To add one, write a function in a file of its own that builds it (`lrtflite.host.network.Network`),
+To add a network, write a function that builds it (`lrtflite.host.network.Network`) in a new file,
 describe it as an `Architecture` and register that in `NETWORKS`.
 """
 
@@ -13,12 +13,12 @@ from difflib import get_close_matches
 from lrtflite.errors import ModelError
 from lrtflite.table import Table
 
-# Greatest number of class slots.
+# Most class slots of a head.
 MOST_CLASSES = 100_000
 
 
 def refuse_unknown_layer(name: str, layers: tuple[str, ...]) -> None:
-    """Raise ModelError for a layer that is not among `layers`, with the nearest name."""
+    """Raise ModelError with the nearest name for a layer that is not among `layers`."""
     if name in layers:
         return
     halves = [layer for layer in layers if layer.startswith(f"{name}/")]
@@ -26,7 +26,7 @@ def refuse_unknown_layer(name: str, layers: tuple[str, ...]) -> None:
         meant = " or ".join(map(repr, near))
         raise ModelError(f"Expected a replay layer, got {name!r}; did you mean {meant}?")
     raise ModelError(
-        f"Expected a replay layer of {', '.join(layers)}, got {name!r}; take one of these"
+        f"Expected a replay layer of {', '.join(layers)}, got {name!r}; choose one of these"
     )
 
 
@@ -37,15 +37,15 @@ class Architecture:
     Attributes:
         name: as a user types it, "mobilenet_v1".
         title: as its authors write it, "MobileNetV1".
-        replay_layers: where latents can be taken, in network order. The first one is the input, so
-            its latents are the frames; the last one is pooled, so its latents are vectors.
+        replay_layers: layers that can be the replay layer, in network order. The first one is the
+            input, so its latents are frames. The last one is pooled, so its latents are vectors.
         classifier: name of the last layer, in models that have one.
         resting_layers: replay layers above which only the classifier has weights.
-        lowest_quick: lowest replay layer above which a trunk takes the quick rates.
+        lowest_quick: lowest replay layer for which a trunk trains with the quick rates.
         build: "module:function" that returns the `Network`, from the keywords `weights`, `alpha`
             and `input_size`.
-        named_weights: weights that have a name; the first one is the default, all others are files.
-        explain_layer: raises a ModelError of its own for a name that is not a replay layer.
+        named_weights: weights that have a name, the default first; any other weights are a file.
+        explain_layer: raises a ModelError with better advice for some names of other layers.
     """
 
     name: str
@@ -63,11 +63,11 @@ class Architecture:
         return self.replay_layers[-1]
 
     def reads_frames(self, replay_layer: str) -> bool:
-        """Return whether the latents of a layer are the frames themselves."""
+        """Return whether the latents of a replay layer are the frames themselves."""
         return replay_layer == self.replay_layers[0]
 
     def trains_trunk(self, replay_layer: str) -> bool:
-        """Return whether more than the classifier has weights above a layer."""
+        """Return whether layers other than the classifier have weights above a replay layer."""
         return replay_layer not in self.resting_layers
 
     def check_layer(self, name: str) -> None:

@@ -1,4 +1,4 @@
-"""From probabilities to named answers."""
+"""Turn probabilities into labels."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Answers:
 def top_predictions(
     answers: Answers, labels: Sequence[str | None], *, top: int, unknown: float | None = None
 ) -> list[list[Prediction]]:
-    """Return the `top` labels of each row, the likeliest first; slots never learned have none.
+    """Return the `top` labels of each row, most likely first; skip empty slots.
 
     A row that is less familiar than `unknown` begins with UNKNOWN, whose probability is the share
     of taught patterns that are more familiar.

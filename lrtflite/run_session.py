@@ -1,4 +1,4 @@
-"""One session from its latents to the committed state: train, adapt, remember, commit."""
+"""One session from latents to the committed state: train, adapt, update the memory, commit."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run_session(
     *,
     frames: Sequence[NDArray[np.uint8]] = (),
 ) -> SessionReport:
-    """Train, adapt to `frames`, remember and commit; `places` is from `Slots.place_all`."""
+    """Train, adapt to `frames`, update the memory and commit; `places`: see `Slots.place_all`."""
     started = session.now()
     if not len(latents):
         raise InputError(
@@ -43,11 +43,11 @@ def run_session(
     training = training or manifest.training
     if not training.fits(manifest.training):
         raise InputError(
-            "Expected a training of this bundle, got one of another; begin with "
+            "Expected a training of this bundle, got one of another bundle; begin with "
             "learner.training.with_options(...)"
         )
     coming = len(np.unique(placed))
-    if advice := few_classes(manifest, known=len(committed.learned_labels), coming=coming):
+    if advice := few_classes(manifest, learned=len(committed.learned_labels), coming=coming):
         _log.warning("%s", advice)
     outcome = train_head(
         committed.working,

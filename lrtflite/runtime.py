@@ -1,4 +1,4 @@
-"""The one place that picks a TFLite runtime and runs a model's signatures.
+"""The only module that picks a TFLite runtime and runs a model's signatures.
 
 Two runtimes are supported: `litert` (the `ai-edge-litert` package, preferred) and `tflite` (the
 older `tflite-runtime` package, still the only one on some boards).
@@ -23,7 +23,7 @@ from lrtflite.errors import BundleError, RuntimeMissing
 from lrtflite.extras import pip_command
 from lrtflite.table import Table
 
-# The name of whichever runtime is installed.
+# Name that stands for the first installed runtime.
 AUTO = "auto"
 # Runtime name -> (distribution, module with an `Interpreter`), in order of preference.
 RUNTIMES: Table[tuple[str, str]] = Table(
@@ -33,16 +33,16 @@ RUNTIMES: Table[tuple[str, str]] = Table(
         "tflite": ("tflite-runtime", "tflite_runtime.interpreter"),
     },
 )
-# Threads of one model. More than a machine has cores are slower, and a million take it down.
+# Most threads of one model. More threads than cores are slower, and a million crash a machine.
 MOST_THREADS = 64
-# Most threads of a model by default where a trunk trains. Above `conv5_4/dw` two were 1.9 times as
-# fast as one on two idle cores (623 and 331 ms a step), and no faster on busy ones.
+# Most threads by default of a model that trains a trunk. At `conv5_4/dw` two threads took 331 ms a
+# step and one thread 623 ms on two idle cores; on busy cores two were no faster.
 TRUNK_THREADS = 4
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """Shape (-1 where free) and dtype of a signature's input or output."""
+    """Shape and dtype of a signature's input or output; -1 is any number."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -55,19 +55,19 @@ class Signature:
 
 
 def installed_runtimes() -> list[str]:
-    """Names of the runtimes that can be imported here, in order of preference."""
+    """Return the names of the installed runtimes, in order of preference."""
     return [name for name, (_, module) in RUNTIMES.items() if _importable(module)]
 
 
 def check_runtime(name: str) -> None:
-    """Raise RuntimeMissing unless `name` is `auto` or a runtime of the table, installed or not."""
+    """Raise RuntimeMissing unless `name` is `auto` or in RUNTIMES, installed or not."""
     if name != AUTO and name not in RUNTIMES:
-        known = ", ".join((AUTO, *RUNTIMES))
-        raise RuntimeMissing(f"Expected a runtime of {known}, got {name!r}; choose one of these")
+        names = ", ".join((AUTO, *RUNTIMES))
+        raise RuntimeMissing(f"Expected a runtime of {names}, got {name!r}; choose one of these")
 
 
 def pick_runtime(name: str = "auto") -> str:
-    """Turn `auto`, `litert` or `tflite` into the name of an installed runtime."""
+    """Return the installed runtime that `auto` or the name of a runtime stands for."""
     check_runtime(name)
     found = installed_runtimes()
     if name in found:
@@ -80,15 +80,16 @@ def pick_runtime(name: str = "auto") -> str:
 
 
 def describe_runtime(name: str) -> str:
-    """`litert` -> `ai-edge-litert 2.3.0`."""
+    """Return the package and version of a runtime: `litert` -> `ai-edge-litert 2.3.0`."""
     distribution, _ = RUNTIMES[name]
     return f"{distribution} {importlib.metadata.version(distribution)}"
 
 
 def default_threads(*, trains_trunk: bool) -> int:
-    """Return how many threads to run with: one where a step is too small to share out.
+    """Return the default number of threads.
 
-    Above a lower layer as many as this process may use cores, up to TRUNK_THREADS.
+    One thread is enough for the small steps of a last layer. A trunk gets as many threads as this
+    process has cores, up to TRUNK_THREADS.
     """
     if not trains_trunk:
         return 1
@@ -102,7 +103,7 @@ def default_threads(*, trains_trunk: bool) -> int:
 class Model:
     """One `.tflite` file in an interpreter of its own, called by signature name.
 
-    Calls from several threads take turns: an interpreter is not re-entrant.
+    Calls from several threads take turns, because an interpreter is not re-entrant.
     """
 
     def __init__(self, path: Path, *, runtime: str = "auto", threads: int = 1) -> None:
@@ -112,7 +113,7 @@ class Model:
         module = importlib.import_module(RUNTIMES[self.runtime][1])
         try:
             self._interpreter = module.Interpreter(str(path), num_threads=threads)
-            # tflite-runtime applies its XNNPACK delegate here and nowhere else.
+            # tflite-runtime applies its XNNPACK delegate only here.
             self._interpreter.allocate_tensors()
             names = self._interpreter.get_signature_list()
         except (ValueError, RuntimeError) as error:
@@ -125,10 +126,10 @@ class Model:
         self._lock = threading.Lock()
 
     def buffer(self, signature: str, name: str) -> NDArray[Any]:
-        """An array to fill and give to `run` for an input of fixed shape, again and again.
+        """Return an array to fill and pass to `run`, again and again, for an input of fixed shape.
 
-        It is the interpreter's own memory, so that a large input does not exist twice; where a
-        runtime does not let one at it, an array like any other.
+        It is the interpreter's own memory, so that a large input does not exist twice. For a
+        runtime that hides its memory, it is an ordinary array.
         """
         tensor, runner = self.signatures[signature].inputs[name], self._runners[signature]
         try:

@@ -1,4 +1,4 @@
-"""One learning session as its caller sees it: progress, cancelling, timing and the report."""
+"""Progress, cancellation, timings and the report of a session."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lrtflite.errors import SessionCancelled
 
 
 class Phase:
-    """Names of what a learner does, as progress, timings and results have them."""
+    """Names of the phases of a session, in progress, timings and results."""
 
     EXTRACT = "extract"  # a frame becomes a latent
     BEGIN = "begin"
-    PREPARE = "prepare"  # a mini-batch is put together
+    PREPARE = "prepare"  # a mini-batch is assembled
     TRAIN = "train"  # one step
-    GATHER = "gather"  # a mini-batch is shown to a head that collects sums, after the last step
+    GATHER = "gather"  # a head that collects sums sees a mini-batch, after the last step
     CONSOLIDATE = "consolidate"
-    ADAPT = "adapt"  # moments below the replay layer move
+    ADAPT = "adapt"  # moments below the replay layer adapt
     MEMORY = "memory"  # the replay memory is updated
     CHECKPOINT = "checkpoint"  # the state is committed
     # Outside a session.
@@ -31,7 +31,7 @@ class Phase:
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a session stands. `total` is None while frames still arrive from an iterator."""
+    """Progress of a phase. `total` is None while frames still arrive from an iterator."""
 
     phase: str  # Phase.EXTRACT, TRAIN, GATHER, ADAPT or CHECKPOINT
     done: int
@@ -40,7 +40,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class SessionReport:
-    """The outcome of a session. `timings` are milliseconds per occurrence of each phase.
+    """The result of a session. `timings` has the milliseconds of each run of each phase.
 
     `loss` and `accuracy` are means over the last epoch; None for a head that takes no steps.
     """
@@ -60,7 +60,7 @@ OnProgress = Callable[[Progress], None]
 
 
 class Session:
-    """Tells the caller of every step, and stops where the caller asks for it."""
+    """Reports every step to the caller, and stops if the caller asks for it."""
 
     def __init__(self, on_progress: OnProgress | None, cancel: threading.Event | None) -> None:
         self._on_progress = on_progress
@@ -72,9 +72,12 @@ class Session:
         return dict(self._timings)
 
     def report(self, phase: str, done: int, total: int | None) -> None:
-        """Pass progress on; a cancelled session ends here, unless it is committed already."""
+        """Pass progress on; raise SessionCancelled if cancelled, unless already committed."""
         if phase != Phase.CHECKPOINT and self._cancel is not None and self._cancel.is_set():
-            raise SessionCancelled(f"The session was cancelled in {phase}, after {done} of it")
+            raise SessionCancelled(
+                f"The session was cancelled in {phase}, after {done} of it; "
+                "learn again to go on from the state before it"
+            )
         if self._on_progress is not None:
             self._on_progress(Progress(phase, done, total))
 
@@ -90,5 +93,5 @@ class Session:
         return time.perf_counter()
 
     def since(self, started: float) -> float:
-        """Milliseconds since `now()` gave `started`."""
+        """Return the milliseconds since `now()` returned `started`."""
         return 1e3 * (time.perf_counter() - started)

@@ -1,6 +1,6 @@
-"""Tables of named choices: the one place where each kind of thing is registered.
+"""Tables of named choices: every policy, codec, network and so on is registered in one.
 
-The command line, the checks of options, the documents and the tests read the names from here.
+The command line, the checks of options, the documents and the tests read names from tables.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ Entry = TypeVar("Entry")
 
 
 class Table(Mapping[str, Entry], Generic[Entry]):
-    """Entries by the name that a user types; plugins may add to them.
+    """Entries by the name that a user types; plugins may add more.
 
-    An entry may be given as "module:attribute", which is imported when it is first used: naming a
-    choice must not load what only that choice needs.
+    An entry may be given as "module:attribute", which is imported at its first use. So listing the
+    names does not load what only one entry needs.
     """
 
     def __init__(self, kind: str, entries: Mapping[str, Entry | str]) -> None:
@@ -37,16 +37,16 @@ class Table(Mapping[str, Entry], Generic[Entry]):
         self._entries[name] = entry
 
     def choose(self, name: object) -> Entry:
-        """Return the entry called `name`, or raise InputError with the names there are."""
+        """Return the entry called `name`, or raise InputError that lists all names."""
         self.check(name)
         return self[cast(str, name)]
 
     def check(self, name: object) -> None:
-        """Raise InputError unless there is an entry called `name`; does not import it."""
+        """Raise InputError unless there is an entry called `name`; do not import it."""
         if name not in self:
             near = get_close_matches(str(name), list(self), n=1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
-            raise InputError(f"Expected a {self.kind} of {', '.join(self)}, got {name!r}{meant}")
+            advice = f"did you mean {near[0]!r}?" if near else "choose one of these"
+            raise InputError(f"Expected a {self.kind} of {', '.join(self)}, got {name!r}; {advice}")
 
     def __getitem__(self, name: str) -> Entry:
         load_plugins()
@@ -72,5 +72,5 @@ class Table(Mapping[str, Entry], Generic[Entry]):
 
 
 def first_sentence(documented: object) -> str:
-    """Return the first line of a docstring, which says what an entry of a table does."""
+    """Return the first line of a docstring, the description of a table's entry."""
     return (documented.__doc__ or "").strip().partition("\n")[0]

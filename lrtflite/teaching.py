@@ -1,4 +1,4 @@
-"""Teach a bundle at a desk, with the device's own learner, so that it ships with what it knows."""
+"""Teach a bundle before it ships, with the same learner as on the device."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from lrtflite.learner import Learner
 from lrtflite.session import Phase, Progress, SessionReport
 from lrtflite.training import Training
 
-# phase (a name in `Phase`), done, total
+# Callback with the phase (a name in `Phase`), steps done, and steps in total.
 OnStep = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Taught:
-    """The bundle that ships, the session that taught it, and how well it knows each class.
+    """The bundle that ships, its session, and its accuracy.
 
-    `accuracy` is over all held-out frames, `by_class` over those of each class of the data set;
-    `latents` are those that ship in its replay memory.
+    `accuracy` is over all held-out frames, `by_class` over those of each class of the data set.
+    `latents` is the number of latents that ship in the replay memory.
     """
 
     bundle: Bundle
@@ -38,7 +38,7 @@ class Taught:
 
 
 def check_room(source: FrameSource, labels: tuple[str | None, ...]) -> None:
-    """Raise InputError unless each class of `source` has a slot of its name or finds a free one."""
+    """Raise InputError unless there is a slot for each class of `source`, its own or free."""
     free = labels.count(None)
     foreign = sum(name not in labels for name in source.classes)
     if foreign > free:
@@ -61,7 +61,7 @@ def teach(
 ) -> Taught:
     """Teach all training frames of `source` in one session, test it, and write the bundle `out`.
 
-    `batch_frames` limits the frames of each class. What the learner knows already ships too.
+    `batch_frames` limits the frames of each class. Classes learned before ship too.
     """
     destination = Destination.at(out, replace=replace)
     check_room(source, learner.labels)

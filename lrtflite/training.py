@@ -1,4 +1,4 @@
-"""How a session trains: a bundle's feeding, and the rates that its signatures take by name."""
+"""The training of a session: a feeding, and the rates that signatures take by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lrtflite.feeding import Feeding
 
 Scalars = dict[str, NDArray[np.float32]]
 # Numbers of the feeding that a session may change; a signature may take them by name, as rates.
-COUNTS = ("epochs", "least_steps")
+NUMBERS = ("epochs", "least_steps")
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Rate:
 
 @dataclass(frozen=True)
 class Training:
-    """How a session trains. There are no defaults: a bundle's own are in its manifest.
+    """The way one session trains: a feeding and rates. Defaults are in the bundle's manifest.
 
-    To change some of it, begin with the bundle's: `learner.training.with_options(epochs=20)`.
+    To change a number, begin with the bundle's: `learner.training.with_options(epochs=20)`.
     """
 
     feeding: Feeding
@@ -52,35 +52,37 @@ class Training:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Everything that `with_options` takes."""
-        return (*COUNTS, *self.rates)
+        """Return every name that `with_options` takes."""
+        return (*NUMBERS, *self.rates)
 
     @property
     def values(self) -> dict[str, float]:
         """Return every number by its name."""
-        counts = {name: getattr(self.feeding, name) for name in COUNTS}
-        return {**counts, **{name: rate.value for name, rate in self.rates.items()}}
+        numbers = {name: getattr(self.feeding, name) for name in NUMBERS}
+        return {**numbers, **{name: rate.value for name, rate in self.rates.items()}}
 
     def with_options(self, **options: float | None) -> Training:
-        """Return a copy with the numbers that are given by name; None keeps what is here."""
+        """Return a copy with these numbers, given by name; None keeps the current one."""
         given = {name: value for name, value in options.items() if value is not None}
         for name in given:
             if name not in self.names:
                 near = get_close_matches(name, self.names, n=1)
-                meant = f"; did you mean {near[0]!r}?" if near else ""
-                raise InputError(f"Expected a rate of {', '.join(self.names)}, got {name!r}{meant}")
-        counts = {name: given.pop(name) for name in COUNTS if name in given}
+                advice = f"did you mean {near[0]!r}?" if near else "choose one of these"
+                raise InputError(
+                    f"Expected a rate of {', '.join(self.names)}, got {name!r}; {advice}"
+                )
+        numbers = {name: given.pop(name) for name in NUMBERS if name in given}
         changed = {name: self.rates[name].with_value(name, value) for name, value in given.items()}
         return Training(
-            self.feeding.with_numbers(**counts),  # type: ignore[arg-type]
+            self.feeding.with_numbers(**numbers),  # type: ignore[arg-type]
             {**self.rates, **changed},
         )
 
     def fits(self, other: Training) -> bool:
-        """Return whether this has all rates of `other`, and feeds alike but for its counts."""
-        counts = {name: getattr(other.feeding, name) for name in COUNTS}
+        """Return whether this has all rates of `other`, and its feeding apart from NUMBERS."""
+        numbers = {name: getattr(other.feeding, name) for name in NUMBERS}
         return set(self.rates) >= set(other.rates) and (
-            self.feeding.with_numbers(**counts) == other.feeding
+            self.feeding.with_numbers(**numbers) == other.feeding
         )
 
     def scalars(self, inputs: Collection[str]) -> Scalars:

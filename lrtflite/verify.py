@@ -1,47 +1,25 @@
-"""Check a bundle on the runtime at hand, against the golden vectors that TensorFlow computed."""
+"""Verify a bundle on an installed runtime, against the golden vectors from TensorFlow."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
-from lrtflite.contract import FEATURES, HEAD, breaches
+from lrtflite.comparison import Check, compare, compare_changes
+from lrtflite.contract import FEATURES, HEAD
+from lrtflite.contract_checking import breaches
 from lrtflite.errors import LrtfliteError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
 from lrtflite.golden import CHANGE, MOVED, Arrays, Runner, read_golden, run_golden
+from lrtflite.initial_state import check_initial
 from lrtflite.manifest import Manifest
 from lrtflite.runtime import Model, describe_runtime
-from lrtflite.shipping import check_initial
-
-# Largest difference of a value allowed, relative to itself and to the largest value beside it.
-# float32 sums of up to 10^4 terms, added in another order by each runtime's kernels, differ by some
-# 1e-5 of their size; latents pass through 27 layers. A wrong op is off by far more.
-VALUE_TOLERANCE, LARGEST_TOLERANCE = 1e-3, 1e-4
-# Largest difference of a tensor's change in training allowed, relative to the change, as vectors.
-# Changes are small differences of large numbers, and a path through many layers widens rounding; a
-# wrong gradient is off by all of it.
-CHANGE_TOLERANCE = 0.1
-FAINTEST_CHANGE = 1e-9
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was checked, and what was seen."""
-
-    name: str
-    passed: bool
-    seen: str
 
 
 def verify_bundle(path: str | Path, *, runtime: str = "auto", threads: int = 1) -> list[Check]:
-    """Return all checks of a bundle. Damaged files raise BundleError before a model is loaded."""
+    """Return all checks of a bundle; raise BundleError for damaged files."""
     bundle = Bundle.open(path)
     checks = [Check("files", True, f"{len(bundle.manifest.files)} files match their SHA-256")]
     for model_path in (bundle.features, bundle.head):
@@ -61,7 +39,7 @@ def verify_bundle(path: str | Path, *, runtime: str = "auto", threads: int = 1) 
 
 
 def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterator[Check]:
-    """Check both models against the contract, with the sizes that the manifest promises."""
+    """Check both models against the contract, with the sizes in the manifest."""
     for name, model in ((FEATURES, features), (HEAD, head)):
         problems = breaches(manifest, name, model.signatures)
         seen = "; ".join(problems) or ", ".join(model.signatures)
@@ -69,7 +47,7 @@ def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterat
 
 
 def check_golden(golden: Arrays, features: Runner, head: Runner) -> Iterator[Check]:
-    """Run the golden session and compare everything that comes out."""
+    """Run the golden session and compare all outputs."""
     found = run_golden(features, head, golden)
     names = {
         "latents": "latents",
@@ -80,46 +58,15 @@ def check_golden(golden: Arrays, features: Runner, head: Runner) -> Iterator[Che
         "probabilities_after": "probabilities after training",
         "learned_forgotten": "classes left after forgetting",
         "probabilities_forgotten": "probabilities after forgetting",
+        "learned_restored": "classes after restoring",
+        "probabilities_restored": "probabilities after restoring",
     }
     for array, name in names.items():
         yield compare(name, found[array], golden[array])
     for prefix, name in ((CHANGE, "state after training"), (MOVED, "moments after adapting")):
         tensors = [array for array in found if array.startswith(prefix)]
         if tensors:
-            yield same_changes(name, prefix, tensors, found, golden)
-
-
-def same_changes(
-    name: str, prefix: str, tensors: list[str], found: Arrays, golden: Arrays
-) -> Check:
-    """Check that every tensor changed as TensorFlow's did; name the worst one."""
-    worst, where = 0.0, ""
-    for array in tensors:
-        expected, change, tensor = golden.get(array), found[array], array[len(prefix) :]
-        if expected is None or change.shape != expected.shape:
-            wanted = 0 if expected is None else len(expected)
-            return Check(name, False, f"expected {wanted} values of {tensor}, got {len(change)}")
-        if not np.isfinite(change).all():
-            return Check(name, False, f"NaN or infinity in {tensor}")
-        size = float(np.linalg.norm(expected))
-        difference = float(np.linalg.norm(change - expected)) / max(size, FAINTEST_CHANGE)
-        if difference > worst:
-            worst, where = difference, tensor
-    seen = f"{len(tensors)} tensors, differing by {worst:.1e} of their change at most"
-    return Check(name, worst <= CHANGE_TOLERANCE, f"{seen} ({where})" if where else seen)
-
-
-def compare(name: str, found: NDArray[Any], expected: NDArray[Any]) -> Check:
-    """Check values relative to the largest of them and to themselves."""
-    if found.shape != expected.shape:
-        return Check(name, False, f"expected shape {expected.shape}, got {found.shape}")
-    # uint8 frames, the latents of `images`, would wrap around.
-    found, expected = found.astype(np.float64), expected.astype(np.float64)
-    worst = float(np.abs(found - expected).max(initial=0))
-    tolerance = LARGEST_TOLERANCE * float(np.abs(expected).max(initial=0))
-    # NaN fails every comparison, as it should.
-    passed = bool(np.allclose(found, expected, rtol=VALUE_TOLERANCE, atol=tolerance))
-    return Check(name, passed, f"largest difference {worst:.1e}")
+            yield compare_changes(name, prefix, tensors, found, golden)
 
 
 def main(path: str, runtime: str) -> int:

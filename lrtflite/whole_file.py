@@ -1,7 +1,7 @@
-"""Files that are written whole or not at all, and known to be writable before the work begins.
+"""Write files whole or not at all, and check beforehand that they can be written.
 
-All functions raise OSError; each caller turns it into an error of its own. `writing` does so for
-the files that a user asks a command for.
+Functions raise OSError, and callers turn it into an error of this project. `writing` does so for
+files that a user names in a command.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import Path
 
 from lrtflite.errors import LrtfliteError
 
-# Pattern of the temporary files that a power cut or a SIGKILL leaves behind.
+# Name pattern of the temporary files that a power cut or a SIGKILL leaves behind.
 LEFTOVERS = ".*.part*"
 
 
 @contextmanager
 def replacing(path: str | Path, *, make_folder: bool = True) -> Iterator[Path]:
-    """Yield a temporary file beside `path`, which takes the place of `path` after the block.
+    """Yield a temporary file in the folder of `path`; after the block, replace `path` by it.
 
-    The new file and its name are on the disk when this returns. If anything fails, the temporary
-    file is removed and the old file stays. A link stays a link. A device such as /dev/null is
-    yielded itself. `make_folder` creates the folder of `path` if need be.
+    The new file and its name are on the disk when this returns. On any failure, the temporary file
+    is removed and the old file stays. A link stays a link. For a device such as /dev/null, yield
+    `path` itself. `make_folder` creates the folder of `path` if necessary.
     """
     if _is_device(path):
         yield Path(path)
@@ -37,7 +37,7 @@ def replacing(path: str | Path, *, make_folder: bool = True) -> Iterator[Path]:
     # The suffix stays, because Keras and numpy choose the format by it.
     temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}.part{target.suffix}")
     try:
-        # Keeps to the umask, as any other new file.
+        # Mode 0o666 lets the umask decide, as for any other new file.
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         yield temporary
         flush_file(temporary)
@@ -56,7 +56,7 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise OSError unless `replacing` could write `path`; creates neither files nor folders."""
+    """Raise OSError unless `replacing` could write `path`; create neither files nor folders."""
     if _is_device(path):
         return
     if Path(path).is_dir():
@@ -65,11 +65,11 @@ def check_writable(path: str | Path) -> None:
 
 
 def check_folder(folder: str | Path) -> None:
-    """Raise OSError unless files can be created in `folder`, which may have to be made first."""
+    """Raise OSError unless files can be created in `folder`, or in a `folder` yet to be made."""
     nearest = Path(os.path.realpath(folder))
-    while not os.path.lexists(nearest):  # a link in a circle has no real path, and stays
+    while not os.path.lexists(nearest):  # a circular link has no real path, and stays
         nearest = nearest.parent
-    # Tried out, because permission bits do not tell of a disk that is mounted read-only.
+    # Create a file, because permission bits do not show that a disk is mounted read-only.
     with tempfile.TemporaryFile(dir=nearest):
         pass
 
@@ -80,7 +80,9 @@ def writing(path: str | Path) -> Iterator[None]:
     try:
         yield
     except IsADirectoryError as error:
-        raise LrtfliteError(f"Expected a file to write, got the folder {path}") from error
+        raise LrtfliteError(
+            f"Expected a file to write, got the folder {path}; choose another path"
+        ) from error
     except OSError as error:
         raise LrtfliteError(
             f"Cannot write {path}: {error.strerror or error}; choose another path"
@@ -99,7 +101,7 @@ def flush_folder(folder: Path) -> None:
     try:
         os.fsync(handle)
     except OSError as error:
-        # Some network file systems cannot flush a folder, and say so with EINVAL.
+        # Some network file systems cannot flush a folder and raise EINVAL.
         if error.errno != errno.EINVAL:
             raise
     finally:
@@ -107,7 +109,7 @@ def flush_folder(folder: Path) -> None:
 
 
 def _is_device(path: str | Path) -> bool:
-    """Return whether `path` is there and must be written to, never replaced: /dev/null, a pipe."""
-    # Not the real path: that of /dev/stdout in a pipeline is a name like pipe:[4711].
+    """Return whether `path` is a device or pipe, which is written to and never replaced."""
+    # The real path of /dev/stdout in a pipeline is a name like pipe:[4711], so do not resolve it.
     target = Path(path)
     return target.exists() and not target.is_file() and not target.is_dir()

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with the ImageNet weights, photographs and NICv2 lists; most clones have none."""
+    """Return the folder with ImageNet weights, photographs and NICv2 lists; many clones lack it."""
     folder = Path(os.environ.get("LRTFLITE_SHARED", ROOT.parent / "shared"))
     if not folder.is_dir():
         pytest.skip(f"needs the reference weights and photographs in {folder} (LRTFLITE_SHARED)")
@@ -29,7 +29,7 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def demo() -> Path:
-    """The bundle that comes with the package."""
+    """Return the bundle that comes with the package."""
     return ROOT / "lrtflite" / "demo_bundle"
 
 
@@ -56,7 +56,7 @@ def open_learner(demo: Path) -> Iterator[Callable[..., Learner]]:
 
 @pytest.fixture
 def open_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Learner]]:
-    """`open_deep(state, layer, **changes of the manifest)`, with models of `fake_bundle`."""
+    """Return `open_deep(state, layer, **changes of the manifest)`, with fake models."""
     monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
     opened = []
 
@@ -74,10 +74,10 @@ def open_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         learner.close()
 
 
-# A shell's background job ignores Ctrl-C and so do its children, which some tests interrupt.
+# Background jobs of a shell ignore Ctrl-C, and so do their children. Some tests interrupt those.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Machines that run several things at once miss any deadline now and then.
+# A busy machine misses any deadline now and then.
 settings.register_profile("lrtflite", deadline=None)
 settings.load_profile("lrtflite")

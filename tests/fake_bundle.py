@@ -1,4 +1,4 @@
-"""A bundle split below the last layer, with models of a few lines of numpy in place of TFLite's.
+"""A bundle split below the last layer, with numpy models in place of TFLite ones.
 
 Latents are frames less a mean that adapts (or the frames themselves, at `images`). The head has a
 trunk of one scale and one moment, which `train` moves by exactly `trunk_lr` and `moment_rate`;
@@ -16,7 +16,8 @@ import numpy as np
 from learning import DEFAULTS
 from lrtflite import Training
 from lrtflite.bundle import FILES, digest
-from lrtflite.contract import FEATURES, HEAD, Sizes, breaches, signatures_of
+from lrtflite.contract import FEATURES, HEAD, Sizes, signatures_of
+from lrtflite.contract_checking import breaches
 from lrtflite.feeding import Feeding
 from lrtflite.manifest import Manifest
 from lrtflite.manifest_reading import read_manifest
@@ -29,7 +30,7 @@ TRAINING = replace(
     DEFAULTS.with_options(lr=0.5, trunk_lr=0.25, moment_rate=0.125, adapt_rate=0.0625),
     feeding=FEEDING,
 )
-# Signatures by which a head learns, for each strategy.
+# Signatures with which the head of each strategy learns.
 STEPS = {
     "steps": ("train", "train_last"),
     "one kind of step": ("train",),
@@ -43,7 +44,7 @@ RATES["adapt"] = ("adapt_rate", "epochs")
 
 
 def make_bundle(folder: Path, *, training: Training = TRAINING, **changes: Any) -> Path:
-    """The files of a bundle at conv5_4/dw that adapts its moments, unless `changes` say other."""
+    """Write a bundle at conv5_4/dw with adapting moments; `changes` replace manifest fields."""
     folder.mkdir(parents=True)
     layer = changes.get("replay_layer", "conv5_4/dw")
     for name in FILES:
@@ -80,7 +81,7 @@ def one(value: Any) -> np.ndarray:
 
 
 class FakeModel:
-    """Stands for `lrtflite.runtime.Model`; `calls` has each signature that ran, with its inputs."""
+    """A stand-in for `lrtflite.runtime.Model`; `calls` has each call with its inputs."""
 
     runtime = "fake"
 
@@ -180,7 +181,7 @@ class FakeModel:
             assert all(found == wanted for found, wanted in fixed), f"{name} is {value.shape}"
 
     def _signatures(self, part: str) -> dict[str, Signature]:
-        """The contract's signatures that this model has, with its own rates and tensors."""
+        """Return the signatures of this model, with its own rates and tensors."""
         sizes, found = Sizes.of(self.manifest), {}
         own = {
             FEATURES: tensors(mean=(1,)),
@@ -203,7 +204,7 @@ class FakeModel:
 
 
 def frames(*values: int) -> np.ndarray:
-    """(n, 4, 4, 3) uint8: a frame of one grey for each value."""
+    """Return frames (n, 4, 4, 3) uint8 of one grey each."""
     return np.stack([np.full(SHAPE, value, np.uint8) for value in values])
 
 

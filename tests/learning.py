@@ -1,4 +1,4 @@
-"""What the learner's tests teach, and how they compare learners."""
+"""Latents and frames for tests of the learner, and a fingerprint to compare learners."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lrtflite import Learner, Training
 from lrtflite.feeding import Feeding
 from lrtflite.training import Rate
 
-# The mini-batches of a bundle at pool6, and every rate that a bundle of CWR* may have.
+# Feeding of a bundle at pool6, and every rate that a CWR* bundle may have.
 DEFAULTS = Training(
     Feeding(batch_size=120, new_per_batch=20, epochs=4, least_steps=24),
     {
@@ -25,14 +25,14 @@ TRAINING = DEFAULTS.with_options(lr=0.02, epochs=2, least_steps=1)
 
 
 def latents_of(kind: int, count: int = 45, *, seed: int = 0) -> np.ndarray:
-    """(count, 256) float32: a cloud of its own for each kind of object."""
+    """Return latents (count, 256) float32, a separate cluster for each kind of object."""
     centre = np.random.default_rng(1000 + kind).exponential(1, 256)
     noise = np.random.default_rng((seed, kind)).normal(0, 0.3, (count, 256))
     return np.clip(centre + noise, 0, 6).astype(np.float32)
 
 
 def alike_latents(kind: int, day: int) -> np.ndarray:
-    """(20, 256) float32 of a kind that has most in common with all others, in a day's light."""
+    """Return latents (20, 256) float32 of kinds that look much alike, in the light of a day."""
     common = np.random.default_rng(7).exponential(1, 256)
     own = np.random.default_rng(1000 + kind).exponential(0.3, 256)
     light = np.random.default_rng((50, day)).normal(0, 0.5, 256)
@@ -41,13 +41,13 @@ def alike_latents(kind: int, day: int) -> np.ndarray:
 
 
 def frames_of(kind: int, count: int = 12) -> np.ndarray:
-    """(count, 128, 128, 3) uint8: coloured blocks with noise, a pattern for each kind."""
+    """Return frames (count, 128, 128, 3) uint8 of noisy coloured blocks, different per kind."""
     rng = np.random.default_rng(kind)
     blocks = rng.integers(40, 215, (8, 8, 3)).repeat(16, 0).repeat(16, 1)
     return (blocks + rng.integers(-25, 25, (count, 128, 128, 3))).astype(np.uint8)
 
 
 def fingerprint(learner: Learner) -> list[bytes]:
-    """Everything that a learner is, to the last bit."""
+    """Return the whole state of a learner, to compare it to the last bit."""
     state = learner.committed.state()
     return [*(values.tobytes() for values in state.arrays.values()), repr(state.meta).encode()]

@@ -1,4 +1,4 @@
-"""An answer is of one state, also while a session is committed."""
+"""Every answer comes from a single state, also while a session is committed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Open = Callable[..., Learner]
 
 
 class Intruder:
-    """Commits a session of another thread when a model is asked for `signature`.
+    """A thread that commits a session when a model is asked for `signature`.
 
     Before the model answers, or, with `late`, after it. It waits a second for the commit and then
     lets the call through: where a lock keeps the commit out, it comes later.
@@ -36,7 +36,7 @@ class Intruder:
         model.run = self
 
     def after(self, calls: int) -> Intruder:
-        """Let so many calls pass first."""
+        """Let this many calls pass first."""
         self._skip = calls
         return self
 
@@ -68,7 +68,7 @@ class Intruder:
 
 @pytest.fixture
 def open_adapting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Learner]:
-    """A learner whose moments adapt and that knows two grey things."""
+    """Return a learner with adapting moments that has learned two grey objects."""
     monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
     with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
         for value, label in ((10, "dark"), (30, "grey")):
@@ -112,7 +112,7 @@ def test_latents_are_of_one_state(open_adapting: Learner) -> None:
     both = np.stack([frame(20), frame(20)])
     session = lambda: learner.learn([frame(v) for v in (200, 210, 220)], "white")  # noqa: E731
     intruder = Intruder(learner.committed.features, "extract", session).after(1)
-    # The session extracts in a thread of its own, so it is the second frame that finds it done.
+    # The session extracts in its own thread, so only the second frame comes after the commit.
     first, second = learner.extract(both)
     intruder.join()
     np.testing.assert_array_equal(first, second)
@@ -135,7 +135,7 @@ def test_many_latents_are_answered_by_one_state(
     assert learner.probabilities(latents_of(1, 12))[:, 1].min() > 0.5
 
 
-def test_a_learner_that_knows_nothing_says_so(open_learner: Open, tmp_path: Path) -> None:
+def test_a_learner_without_learned_labels_says_so(open_learner: Open, tmp_path: Path) -> None:
     learner = open_learner(tmp_path)
     latents, frames = latents_of(0, 2), frames_of(0, 2)
 

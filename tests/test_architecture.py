@@ -1,4 +1,4 @@
-"""Who may import whom, what a package offers, how long its parts are, what no text may say."""
+"""Imports between packages, public names, lengths of files, and paths that no text may contain."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ OURS = {
 HOST = frozenset({"tensorflow", "tf_keras"})
 WRITTEN = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
 MOST_LINES = 300
-# Lines of a function's body, its docstring left out.
+# Most lines of a function's body, without its docstring.
 MOST_BODY_LINES = 50
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a part may import: when it is imported itself, and later, inside its functions."""
+    """Modules that a part may import at once, and those that it may import inside functions."""
 
     at_once: frozenset[str]
     later: frozenset[str] = frozenset()
 
 
-# "lrtflite.host" is a part of its own; "lrtflite" means the device side.
+# Rules by part. "lrtflite.host" is its own part; "lrtflite" is the device side.
 RULES = {
     "lrtflite": Rule(frozenset({"numpy", "lrtflite"}), frozenset({"PIL", "av"})),
     "lrtflite.host": Rule(frozenset({"numpy", "h5py", "lrtflite", "lrtflite.host", *HOST})),
@@ -65,7 +65,7 @@ def part_of(path: Path) -> str:
 
 
 def imports(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[str, bool]]:
-    """Every imported module and whether that is inside a function; type checkers' ones left out."""
+    """Yield imported modules, and whether inside a function; skip those for type checkers."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
@@ -102,13 +102,13 @@ def test_keras_is_always_tf_keras(path: Path) -> None:
 
 
 def test_the_device_side_is_light() -> None:
-    # The other half of the rules: what those modules import in their turn.
+    # The other half of the rules: modules that those modules import in turn.
     device = "import lrtflite, lrtflite.verify, lrtflite.data, lrtflite_firmware_sim"
     assert loaded(device) - loaded("import numpy") == {"lrtflite", "lrtflite_firmware_sim"}
 
 
 def loaded(script: str) -> set[str]:
-    """The packages that a fresh interpreter has after a script, the standard library left out."""
+    """Return the packages that a script loads, without the standard library."""
     script += "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -133,7 +133,7 @@ def test_all_is_complete(name: str) -> None:
 
 
 def texts() -> Iterator[Path]:
-    """Everything that a reader of the project may read."""
+    """Yield every file that a reader of the project may open."""
     kinds = {".py", ".md", ".toml", ".json", ".yml", ".yaml", ".cfg", ".txt", ".sh", ""}
     others = (ROOT / name for name in ("tests", "docs", "examples", "benchmarks", "tools"))
     for top in (*OURS.values(), *others):
@@ -163,7 +163,7 @@ def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]
 
 
 def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines from the first statement after the docstring to the last one."""
+    """Return the lines from the first statement after the docstring to the last one."""
     body = function.body[1:] if ast.get_docstring(function) is not None else function.body
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
@@ -177,7 +177,7 @@ def test_files_and_functions_are_short(path: Path) -> None:
 
 
 def private_members(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Uses of a private member of another object or module, with their lines."""
+    """Yield line and text of each use of a private member of another object or module."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr):
             owner = node.value

@@ -41,13 +41,13 @@ def edit_feeding(bundle: Path, **changes: object) -> None:
 
 
 def rehash(bundle: Path, name: str) -> None:
-    """Make the manifest agree with a file that was changed on purpose."""
+    """Update the manifest after a deliberate change of a file."""
     files = json.loads((bundle / "manifest.json").read_text())["files"]
     found = digest(bundle / name)
     edit_manifest(bundle, files={**files, name: {"sha256": found.sha256, "bytes": found.bytes}})
 
 
-def test_the_packaged_bundle_proves_itself(demo: Path) -> None:
+def test_the_packaged_bundle_verifies(demo: Path) -> None:
     with demo_bundle() as path:
         assert path.resolve() == demo.resolve()
     for runtime in installed_runtimes():
@@ -118,7 +118,7 @@ def test_a_field_of_the_wrong_kind(copy: Path) -> None:
     ("tensor", "off", "failing"),
     [
         ("losses", 0.01, {LOSSES}),
-        # What goes in counts as much: each of these has to show in what comes out.
+        # Inputs matter too: a change in any of these must change an output.
         ("scalars/head_start", 0.5, AFTER | FORGOTTEN),
         ("scalars/lr", 0.01, AFTER | FORGOTTEN),
     ],
@@ -205,7 +205,7 @@ def test_a_custom_op_is_found_by_name(copy: Path) -> None:
 
 
 def with_custom_op(name: str) -> bytes:
-    """A TFLite file of one op-table entry, laid out by hand: root, model, vector, op, name."""
+    """Return a TFLite file with one op, laid out by hand: root, model, vector, op, name."""
     text = name.encode()
     parts = [
         (20).to_bytes(4, "little") + b"TFL3",  # 0: the root table is at 20
@@ -227,7 +227,7 @@ def with_custom_op(name: str) -> bytes:
 
 
 @pytest.mark.parametrize("content", [b"", b"hello world", b"\x08\0\0\0TFL3" + b"\xff" * 20])
-def test_files_that_are_no_models(tmp_path: Path, content: bytes) -> None:
+def test_files_that_are_not_models(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.tflite"
     path.write_bytes(content)
     with pytest.raises(BundleError, match="Expected a"):

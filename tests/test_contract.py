@@ -16,9 +16,9 @@ from lrtflite.contract import (
     Sizes,
     Spec,
     as_markdown,
-    breaches,
     signatures_of,
 )
+from lrtflite.contract_checking import breaches
 from lrtflite.runtime import Model, Signature, Tensor
 
 FLOAT, BYTE = np.dtype(np.float32), np.dtype(np.uint8)
@@ -98,7 +98,7 @@ def said(demo: Path, head: dict[str, Signature]) -> list[str]:
     return breaches(Bundle.open(demo).manifest, HEAD, head)
 
 
-def test_what_is_missing_or_too_much_is_named(demo: Path, head: dict[str, Signature]) -> None:
+def test_missing_and_unknown_signatures_are_named(demo: Path, head: dict[str, Signature]) -> None:
     odd = {name: head[name] for name in head if name not in ("train", "forget")}
     odd["dream"] = head["begin"]
     assert said(demo, odd) == ["no forget", "no train or gather", "dream is not in the contract"]
@@ -140,7 +140,7 @@ def test_inputs_that_are_not_the_contracts(demo: Path, head: dict[str, Signature
 
 
 def test_features_that_save_and_do_not_restore(demo: Path) -> None:
-    """Where no moments adapt, both are optional, and one without the other is of no use."""
+    """Both are optional with frozen moments, but one is useless without the other."""
     zero, moment = {"zero": Tensor((1,), FLOAT)}, {"mean": Tensor((8,), FLOAT)}
     features = {
         **Model(demo / "features.tflite").signatures,

@@ -1,4 +1,4 @@
-"""The learner of a bundle split below the last layer: trunk, moments, other latents."""
+"""A learner of a bundle split below the last layer: trunk, moments, latents of other shapes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_a_short_session_takes_its_share_and_enough_steps(open_deep: Open) -> No
     fake(learner.committed.working).calls.clear()
     report = learner.learn(frames(80), "b", training=TRAINING.with_options(least_steps=9))
     steps = fake(learner.committed.working).inputs_of("train")
-    # One of eight patterns has 6 / 8 of a place, and gets one; two epochs of it are two steps.
+    # One of eight patterns is due 6 / 8 of a place and gets one. Two epochs are two steps.
     assert len(steps) == report.steps == 9
     for inputs in steps:
         assert inputs["targets"].sum(axis=0).tolist() == [BATCH - 1, 1, 0, 0, 0]
@@ -82,7 +82,7 @@ def test_moments_follow_the_frames_in_full_groups(open_deep: Open) -> None:
     heard: list[Progress] = []
     report = learner.learn(iter(frames(10, 20, 30, 40, 50)), "b", on_progress=heard.append)
     groups = fake(learner.committed.adapting).inputs_of("adapt")
-    # In the order they came; the last group goes round to the first frame.
+    # Frames in order of arrival; the first frame fills up the last group.
     assert [group["frames"][:, 0, 0, 0].tolist() for group in groups] == [
         [10, 20, 30],
         [40, 50, 10],

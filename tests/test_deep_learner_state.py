@@ -1,4 +1,4 @@
-"""Trunk and moments are part of a learner's state: kept whole, or left as they were."""
+"""Trunk and moments are part of the state: committed whole, or left unchanged."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_trunk_and_moments_are_in_the_state(open_deep: Open, tmp_path: Path) -> 
     learner.close()
     opened = open_deep(tmp_path / "state")
     assert fingerprint(opened) == before
-    # Both of each pair: the next session is that of a learner which was never closed.
+    # Both models of each pair are restored: the next session goes as in a learner never closed.
     straight = open_deep()
     for value in (10, 20, 30):
         straight.learn(frames(value, value + 5), f"{value}")
@@ -143,15 +143,15 @@ def test_a_state_of_another_replay_layer_is_refused_and_left_alone(
         open_deep(state, "conv5_6/dw")
     assert "(conv5_6/dw), got one of another bundle (conv5_4/dw)" in str(caught.value)
     assert {path.name: path.read_bytes() for path in state.iterdir()} == before
-    # And it is free for its own bundle.
+    # The state is still free for its own bundle.
     assert open_deep(state).sessions == 2
 
 
-def test_a_trunk_that_bursts_in_the_last_step_is_refused(open_deep: Open) -> None:
+def test_a_trunk_that_overflows_in_the_last_step_is_refused(open_deep: Open) -> None:
     learner = open_deep()
     learner.learn(frames(10), "a")
     before = fingerprint(learner)
-    # float32 ends at 3.4e38: two steps of this are finite no more, and no loss has seen it.
+    # float32 ends at 3.4e38, so two such steps overflow. No loss is computed after the second.
     burst = TRAINING.with_options(trunk_lr=3e38)
     rates = r"lr 0.5, momentum 0.9, weight_decay 0.0005, trunk_lr 3e\+38, moment_rate 0.125"
     with pytest.raises(InputError, match=rf"infinity in head/scale\) at {rates}; lower"):

@@ -1,4 +1,4 @@
-"""A bundle is put in place whole, and a conversion that was killed leaves nothing for long."""
+"""A bundle is put in place whole, and the leftovers of a killed conversion are removed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lrtflite.bundle import FILES, MANIFEST
+from lrtflite.bundle import FILES, MANIFEST_FILE
 from lrtflite.destination import Destination
 from lrtflite.errors import BundleError
 from lrtflite.scratch import LOCK
@@ -16,7 +16,7 @@ from lrtflite.scratch import LOCK
 
 def fill(folder: Path, text: str) -> Path:
     folder.mkdir(exist_ok=True)
-    for name in (*FILES, MANIFEST):
+    for name in (*FILES, MANIFEST_FILE):
         (folder / name).write_text(text)
     return folder
 
@@ -53,13 +53,13 @@ def test_the_next_conversion_removes_what_a_killed_one_left(tmp_path: Path) -> N
 
 
 def test_an_empty_folder_is_filled_from_within(tmp_path: Path) -> None:
-    """It may be a mount point, which nothing outside can be renamed into."""
+    """An empty folder may be a mount point, which cannot be replaced by a rename."""
     out = tmp_path / "out"
     out.mkdir()
     with Destination.at(out, replace=True).making_bundle() as made:
         assert out in made.parents
         fill(made, "new")
-    assert {path.name for path in out.iterdir()} == {*FILES, MANIFEST}
+    assert {path.name for path in out.iterdir()} == {*FILES, MANIFEST_FILE}
     assert list(tmp_path.iterdir()) == [out]
 
 
@@ -148,11 +148,11 @@ def test_the_disk_has_all_files_before_the_old_bundle_goes(
     def record(handle: int) -> None:
         flushed.append(Path(os.readlink(f"/proc/self/fd/{handle}")).name)
         if flushed[-1] != tmp_path.name:
-            assert (out / MANIFEST).read_text() == "old"
+            assert (out / MANIFEST_FILE).read_text() == "old"
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", record)
     with Destination.at(out, replace=True).making_bundle() as made:
         fill(made, "new")
-    assert set(flushed[:-2]) == {*FILES, MANIFEST}
+    assert set(flushed[:-2]) == {*FILES, MANIFEST_FILE}
     assert flushed[-2:] == ["bundle", tmp_path.name]

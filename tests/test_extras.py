@@ -1,4 +1,4 @@
-"""The table of extras says what pyproject.toml says, and nobody else names an extra."""
+"""The table of extras agrees with pyproject.toml, and no other file names an extra."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lrtflite.errors import MissingExtra
 from lrtflite.extras import EXTRAS, missing, pip_command, require
 
 ROOT = Path(__file__).parent.parent
-# Distributions whose import name is not their own with underscores.
+# Distribution -> import name, where underscores are not the only difference.
 IMPORTED_AS = {"pillow": "PIL"}
 # `numpy` comes with the base install; an extra only limits its version.
 BASE = {"numpy"}
@@ -21,7 +21,7 @@ BASE = {"numpy"}
 
 @pytest.fixture
 def extras() -> dict[str, list[str]]:
-    """Each extra of pyproject.toml with its requirements."""
+    """Return each extra of pyproject.toml with its requirements."""
     tomllib: Any = pytest.importorskip("tomllib", reason="comes with Python 3.11")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found: dict[str, list[str]] = project["optional-dependencies"]
@@ -29,7 +29,7 @@ def extras() -> dict[str, list[str]]:
 
 
 def packages(requirements: list[str]) -> set[str]:
-    """Return the import names of other people's distributions."""
+    """Return the import names of third-party distributions."""
     names = {re.split(r"[^\w-]", requirement)[0].lower() for requirement in requirements}
     return {IMPORTED_AS.get(name, name.replace("-", "_")) for name in names - {"lrtflite"} - BASE}
 

@@ -1,4 +1,4 @@
-"""How a feeding shares out the places of a mini-batch, and how many mini-batches it takes."""
+"""A feeding divides the places of mini-batches and counts them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 
 from lrtflite.errors import InputError
 from lrtflite.feeding import Composition, Feeding
+
+ADVICE = "(give such a number|choose one of these|give one of the two)"
 
 
 def feeding(batch_size: int, new_per_batch: int, **others: Any) -> Feeding:
@@ -51,7 +53,7 @@ def test_steps_are_whole_passes_and_at_least_so_many() -> None:
     # 100 new in places of 20 are 5 steps an epoch.
     assert feeding(120, 20, epochs=4).steps(new=100, stored=500) == 20
     assert feeding(120, 20, epochs=4, least_steps=24).steps(new=100, stored=500) == 24
-    # Without repeats a pattern may not come again to fill up further steps.
+    # Without repeats, patterns may not be repeated in further steps.
     once = feeding(8, 8, epochs=2, least_steps=24, repeats=False)
     assert once.steps(new=17, stored=0) == 6
 
@@ -74,7 +76,7 @@ def test_without_replays_every_place_is_new() -> None:
         ({"repeats": "no"}, "repeats as true or false, got 'no'"),
     ],
 )
-def test_feedings_that_cannot_be(wrong: dict[str, Any], said: str) -> None:
+def test_invalid_feedings(wrong: dict[str, Any], said: str) -> None:
     values = {"batch_size": 8, "new_per_batch": 4, "epochs": 1, "least_steps": 1}
-    with pytest.raises(InputError, match=f"^Expected {said}$"):
+    with pytest.raises(InputError, match=f"^Expected {said}; {ADVICE}$"):
         Feeding(**{**values, **wrong})

@@ -1,23 +1,25 @@
-"""The golden session: the order of its calls, and what a client that errs is told."""
+"""The golden session: the order of its calls, and mistakes of a client that it reveals."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from fake_bundle import BATCH, NEW, SHAPE, SLOTS, FakeModel, make_bundle
+from fake_bundle import BATCH, FEEDING, NEW, SHAPE, SLOTS, TRAINING, FakeModel, make_bundle
+from lrtflite import feeding
 from lrtflite.contract import ZERO
-from lrtflite.golden import run_golden
+from lrtflite.golden import run_golden, sample
 from lrtflite.verify import check_golden
 
 # One class first, then both; two steps a session.
 SESSION = ["train", "train", "consolidate"]
 ANSWERS = ("probabilities after training", "probabilities after forgetting")
-LAST = ["infer", "save", "forget", "infer"]
+LAST = ["infer", "save", "forget", "infer", "restore", "infer"]
 
 
 def given(frames: int = 3) -> dict[str, np.ndarray]:
@@ -64,6 +66,9 @@ def test_signatures_are_called_in_the_documented_order(tmp_path: Path) -> None:
     assert found["losses"].tolist() == [[1, 1], [1, 1]]
     assert found["learned"].tolist() == [[0, 1, 0, 0, 0], [0, 1, 0, 1, 0]]
     assert found["learned_forgotten"].tolist() == [0, 0, 0, 1, 0]
+    # What was saved before the first session knew nothing.
+    assert found["learned_restored"].tolist() == [0, 0, 0, 0, 0]
+    np.testing.assert_array_equal(found["probabilities_restored"], found["probabilities_before"])
     # Two steps of the second session's rate.
     assert found["change/scale"].tolist() == [0.5]
     assert found["change/past"].tolist() == [0, 2, 0, 2, 0]
@@ -75,7 +80,9 @@ def test_signatures_are_called_in_the_documented_order(tmp_path: Path) -> None:
     ("strategy", "steps"), [("gathering", []), ("steps and gathering", ["train", "train"])]
 )
 def test_a_head_that_gathers(tmp_path: Path, strategy: str, steps: list[str]) -> None:
-    features, head = models(tmp_path / "bundle", strategy=strategy, adapt_moments=False)
+    training = replace(TRAINING, feeding=replace(FEEDING, gathers=feeding.SESSION))
+    options = {"strategy": strategy, "adapt_moments": False, "training": training}
+    features, head = models(tmp_path / "bundle", **options)
     found = run_golden(features, head, given())
     assert names(features) == ["extract"] * 3
     second = ["begin", *steps, "gather", "consolidate"]
@@ -89,7 +96,7 @@ def test_a_head_that_gathers(tmp_path: Path, strategy: str, steps: list[str]) ->
 
 
 class Wrong(FakeModel):
-    """A client that feeds another number than the golden one."""
+    """A client that feeds a wrong number."""
 
     scalar = ""
 
@@ -131,3 +138,11 @@ def test_saving_needs_its_zero(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="save takes"):
         head.run("save")
     assert set(head.run("save", zero=ZERO)) == {"cw", "past", "scale", "moment"}
+
+
+@pytest.mark.parametrize("size", [1, 2, 999, 1000, 1001, 1024, 4096, 50 * 1024])
+def test_a_sample_is_where_the_page_says(size: int) -> None:
+    """As in docs/bundle.md: places floor(i (size - 1) / 999) of more than 1,000 values."""
+    found = sample(np.arange(size, dtype=np.int64).reshape(1, size)).tolist()
+    expected = [i * (size - 1) // 999 for i in range(1000)] if size > 1000 else list(range(size))
+    assert found == expected

@@ -1,4 +1,4 @@
-"""A session calls a head's signatures in the order of the contract, whatever the head has."""
+"""A session calls the signatures that a head has, in the order of the contract."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def test_sessions_follow_cwr_star(
         report = learner.learn_latents(latents_of(kind), f"kind {kind}", training=training)
         learner.committed.working.run = run  # type: ignore[method-assign]
 
-        # 45 new patterns beside replays: cur counts each pattern once, not the draws of epochs.
+        # 45 new patterns with replays: `counts` has each pattern once, not once per epoch.
         counts = stored + 45 * (np.arange(50) == kind)
         cw, past, losses = cwr_session(
             cw,
@@ -87,7 +87,7 @@ def test_frames_and_latents_teach_the_same(
     by_frames, by_latents = (open_learner(runtime=runtime) for _ in range(2))
     for kind in (0, 1, 2):
         frames = frames_of(kind)
-        # Twelve frames are few: more epochs than usual.
+        # Twelve frames are few, so train for more epochs.
         longer = DEFAULTS.with_options(epochs=30)
         by_frames.learn(iter(frames), f"kind {kind}", training=longer)
         latents = by_latents.extract(frames)
@@ -178,7 +178,7 @@ def test_rename_and_forget(open_learner: Callable[..., Learner], tmp_path: Path)
     predicted = learner.predict_latents(latents_of(1, 3), top=3)
     assert {p.label for row in predicted for p in row} == {"mug", "shoe"}
     assert learner.probabilities(latents_of(1, 3))[:, 1].max() == 0
-    # The slot can be taught anew.
+    # The slot can be taught again.
     learner.learn_latents(latents_of(5), "hat", training=TRAINING)
     assert learner.labels[:3] == ("mug", "hat", "shoe")
     assert learner.predict_latents(latents_of(5, 1))[0][0].label == "hat"
@@ -217,7 +217,7 @@ def test_the_class_taught_last_does_not_win_in_a_new_light(
     open_learner: Callable[..., Learner],
 ) -> None:
     def answers(head_start: float) -> tuple[float, float]:
-        """The share of the other kinds, in five new lights, that is right, and that is the last."""
+        """Return the share of other kinds, in new lights, that is right, or taken for the last."""
         learner = open_learner()
         training = learner.training.with_options(head_start=head_start)
         for kind in range(12):

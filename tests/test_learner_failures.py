@@ -1,4 +1,4 @@
-"""Whatever goes wrong, the learner and its disk are as before."""
+"""After any failure, the learner and its state on disk are as before."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import lrtflite.checkpoint as checkpoint_module
 from learning import DEFAULTS, TRAINING, fingerprint, frames_of, latents_of
 from lrtflite import Learner, Progress
-from lrtflite.checkpoint import newest_state
+from lrtflite.checkpoint import Checkpoint, newest_state
 from lrtflite.errors import (
     InputError,
     LrtfliteError,
@@ -24,11 +23,12 @@ from lrtflite.errors import (
     SessionCancelled,
     StateError,
 )
+from lrtflite.state_file import State, write_state
 
 
 @pytest.mark.parametrize("phase", ["extract", "train"])
 @pytest.mark.parametrize("stored", [True, False])
-def test_a_cancelled_session_never_was(
+def test_a_cancelled_session_leaves_no_trace(
     open_learner: Callable[..., Learner], tmp_path: Path, phase: str, stored: bool
 ) -> None:
     learner = open_learner(tmp_path if stored else None)
@@ -42,7 +42,7 @@ def test_a_cancelled_session_never_was(
     with pytest.raises(SessionCancelled, match=phase):
         learner.learn(frames_of(1), "b", training=TRAINING, on_progress=stop, cancel=cancel)
     assert fingerprint(learner) == before
-    # The session that follows is the one that would have come without it.
+    # The next session goes as if the cancelled one had not happened.
     other = open_learner()
     other.learn(frames_of(0), "a", training=TRAINING)
     for each in (learner, other):
@@ -51,7 +51,7 @@ def test_a_cancelled_session_never_was(
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])
-def test_a_session_that_breaks_never_was(
+def test_a_failed_session_leaves_no_trace(
     open_learner: Callable[..., Learner], tmp_path: Path, error: type[BaseException]
 ) -> None:
     learner = open_learner(tmp_path)
@@ -125,7 +125,7 @@ def test_a_learner_that_closes_as_a_change_begins_deletes_nothing(
     alone = learner.committed.alone
 
     def closed_first() -> AbstractContextManager[None]:
-        """Let another thread close the learner just before the change is let in."""
+        """Let another thread close the learner just before the change begins."""
         learner.close()
         return alone()
 
@@ -167,7 +167,7 @@ def test_an_undo_that_cannot_be_restored_changes_nothing(
     assert open_learner(tmp_path, replay_size=10).labels[0] is None
 
 
-def test_weights_that_burst_in_the_last_step(open_learner: Callable[..., Learner]) -> None:
+def test_weights_that_overflow_in_the_last_step(open_learner: Callable[..., Learner]) -> None:
     learner = open_learner()
     before = fingerprint(learner)
     with pytest.raises(InputError, match="diverged"):
@@ -202,12 +202,12 @@ def test_a_state_belongs_to_its_bundle(
 ) -> None:
     open_learner(tmp_path).close()
     state = newest_state(tmp_path)
-    other = checkpoint_module.State(state.arrays, {**state.meta, "bundle": "x"})
-    checkpoint_module.write_state(tmp_path / "state-00000009.npz", other)
+    other = State(state.arrays, {**state.meta, "bundle": "x"})
+    write_state(tmp_path / "state-00000009.npz", other)
     with pytest.raises(StateError, match="another bundle"):
         open_learner(tmp_path)
-    # And the lock is let go.
-    checkpoint_module.Checkpoint(tmp_path).close()
+    # The lock is released.
+    Checkpoint(tmp_path).close()
 
 
 def test_a_memory_that_is_too_small_for_the_state(

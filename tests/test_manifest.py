@@ -1,4 +1,4 @@
-"""What a manifest says of feeding, rates, merging and latents."""
+"""Feeding, rates, merging and latents in a manifest."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def without(fields: dict[str, Any], name: str) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key != name}
 
 
-def test_fields_that_cannot_be(fields: dict[str, Any]) -> None:
+def test_invalid_fields(fields: dict[str, Any]) -> None:
     feeding, rates = fields["feeding"], fields["rates"]
     lr = rates["lr"]
     wrong: list[tuple[dict[str, Any], str]] = [

@@ -16,7 +16,7 @@ FLOAT, BYTE = np.dtype(np.float32), np.dtype(np.uint8)
 
 
 def patterns(new: int, stored: int) -> Patterns:
-    """Patterns whose latent is their class: 0, 1, ... new ones, and 50, 51, ... stored ones."""
+    """Return patterns whose latent is their class: new 0, 1, ..., and stored 50, 51, ..."""
     memory = ReplayMemory(30, LatentForm((1,), FLOAT, FLOAT, (0.0, 100.0)))
     old = np.arange(50, 50 + stored, dtype=np.float32)[:, None]
     rng = np.random.default_rng(0)
@@ -26,12 +26,12 @@ def patterns(new: int, stored: int) -> Patterns:
 
 
 def room(size: int) -> np.ndarray:
-    """(size, 1) float32 with something in it that no batch may keep."""
+    """Return (size, 1) float32, filled with values that no mini-batch may keep."""
     return np.full((size, 1), 77, np.float32)
 
 
 def check_aligned(latents: np.ndarray, targets: np.ndarray, filled: int) -> None:
-    """A latent's value is its class; the places after `filled` are empty."""
+    """Assert that each latent is its class, and that places after `filled` are empty."""
     np.testing.assert_array_equal(targets[:filled].sum(-1), 1)
     np.testing.assert_array_equal(targets[:filled].argmax(-1), latents[:filled, 0])
     assert not targets[filled:].any()
@@ -89,7 +89,7 @@ def test_without_repeats_a_pattern_comes_once_an_epoch(n: int, size: int, epochs
 
 
 def test_without_repeats_the_memory_follows_the_new_patterns() -> None:
-    """17 new and 17 stored in mini-batches of 10: 5 + 5, and 2 + 5 with 3 empty places at last."""
+    """17 new and 17 stored in mini-batches of 10: 5 + 5, and finally 2 + 5 with 3 empty places."""
     feeding = Feeding(10, 5, 1, least_steps=1, repeats=False)
     filled = []
     for batch, targets in minibatches(

@@ -1,4 +1,4 @@
-"""The names of the phases are part of the results' format, and every reader knows all of them."""
+"""Names of phases are part of the format of results, and every reader handles all of them."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def test_names_stay_what_results_on_disk_have() -> None:
     assert {*in_session, "memory", "checkpoint", "test", "infer"} == NAMES
 
 
-def test_whatever_is_timed_is_in_the_summary() -> None:
-    # The test set is judged between sessions, and not timed.
+def test_every_timed_phase_is_in_the_summary() -> None:
+    # Tests run between sessions and are not timed.
     assert set(PHASES) == NAMES - {"test"}
 
 
-def test_whatever_reports_progress_has_words() -> None:
-    # Phases of a moment, and predictions, report none.
+def test_every_phase_with_progress_has_a_description() -> None:
+    # Very short phases and predictions report no progress.
     assert set(WORDS) == NAMES - {"begin", "prepare", "consolidate", "memory", "infer"}

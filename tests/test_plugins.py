@@ -28,7 +28,7 @@ POLICIES.register("newest", algorithm1)
 
 
 def read_table(folder: Path, plugins: str = "") -> list[str]:
-    """The lines that reading the policies twice prints, with `folder` on the path."""
+    """Read the policies twice with `folder` on the path; return the printed lines."""
     path = os.pathsep.join([str(folder), *filter(None, sys.path)])
     environment = {**os.environ, "PYTHONPATH": path, "LRTFLITE_PLUGINS": plugins}
     done = subprocess.run(
@@ -56,7 +56,7 @@ def test_a_module_in_the_environment_adds_its_entries_once(tmp_path: Path) -> No
 def test_a_module_that_cannot_be_imported(tmp_path: Path, code: str | None, reason: str) -> None:
     if code is not None:
         (tmp_path / "my_policies.py").write_text(code)
-    # One line each time: a plugin that failed is not taken for one that is loaded.
+    # One line each time: a plugin that failed does not count as loaded.
     assert (
         read_table(tmp_path, "my_policies")
         == [
@@ -68,7 +68,7 @@ def test_a_module_that_cannot_be_imported(tmp_path: Path, code: str | None, reas
 
 
 def distribution(folder: Path, target: str) -> None:
-    """Lay out an installed package whose entry point is `target`."""
+    """Write an installed package with the entry point `target`."""
     info = folder / "my_plugin-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: my-plugin\nVersion: 1.0\n")
@@ -96,3 +96,22 @@ def test_packages_are_looked_through_once(monkeypatch: pytest.MonkeyPatch) -> No
     load_plugins()
     monkeypatch.setattr("importlib.metadata.entry_points", lambda: pytest.fail("looked again"))
     load_plugins()
+
+
+def test_threads_wait_for_a_plugin_that_loads(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import time\nfrom lrtflite.replay.policies import POLICIES, algorithm1\n"
+        "time.sleep(0.3)\nPOLICIES.register('slow', algorithm1)\n"
+    )
+    code = (
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from lrtflite.replay.policies import POLICIES\n"
+        "with ThreadPoolExecutor(3) as pool:\n"
+        "    print(list(pool.map(POLICIES.__contains__, ['slow'] * 3)))\n"
+    )
+    paths = [str(tmp_path), *(path for path in sys.path if path)]
+    environment = {**os.environ, "LRTFLITE_PLUGINS": "slow", "PYTHONPATH": os.pathsep.join(paths)}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment
+    )
+    assert done.stdout.strip() == "[True, True, True]", done.stderr

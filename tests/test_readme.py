@@ -1,4 +1,4 @@
-"""The README keeps its word: its snippets and commands run, its links and tables are right."""
+"""Snippets and commands of the README run; links, tables and figures of all pages are right."""
 
 from __future__ import annotations
 
@@ -23,9 +23,12 @@ from lrtflite.manifest import Manifest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
 HOST_COMMANDS = ("layers", "train", "convert")
-# Options that make a command small; the last of two equal options counts.
+# Options that make a command quick; the last of two equal options counts.
 SMALL = {
     "simulate": ["--sessions", "2", "--dataset", "synthetic?frames=4&test_frames=1"],
     # ImageNet weights come from the internet.
@@ -38,7 +41,7 @@ def blocks(language: str) -> list[str]:
 
 
 def commands() -> list[list[str]]:
-    """The words of every `lrtflite ...` line of the README, without comments."""
+    """Return the words of every `lrtflite ...` line of the README, without comments."""
     lines = "".join(blocks("sh")).replace("\\\n", " ").splitlines()
     words = (shlex.split(line, comments=True) for line in lines)
     return [found[1:] for found in words if found[:1] == ["lrtflite"]]
@@ -55,7 +58,7 @@ def small(command: list[str]) -> list[str]:
 
 @pytest.fixture
 def desk(tmp_path: Path, demo: Path) -> Path:
-    """A folder with what the README's reader has: pictures, and the bundles of earlier commands."""
+    """Return a folder with what a reader has: pictures, and the bundles of earlier commands."""
     for name in ("bundle", "plain"):
         shutil.copytree(demo, tmp_path / name)
     rng = np.random.default_rng(0)
@@ -114,7 +117,7 @@ def test_device_commands(desk: Path, demo: Path, command: list[str]) -> None:
 
 @pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs the extra host")
 def test_host_commands(desk: Path) -> None:
-    """All in one process, because TensorFlow takes long to start."""
+    """Run all in one process, because TensorFlow takes long to start."""
     for name in ("bundle", "plain"):
         shutil.rmtree(desk / name)
     wanted = [small(command) for command in commands() if command[0] in HOST_COMMANDS]
@@ -150,7 +153,9 @@ def test_make_targets_exist() -> None:
 
 
 @pytest.mark.parametrize(
-    "page", [*PAGES, *sorted((ROOT / "examples").glob("*.md"))], ids=lambda page: page.name
+    "page",
+    [*PAGES, *sorted((ROOT / "examples").glob("*.md"))],
+    ids=lambda page: str(page.relative_to(ROOT)),
 )
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
@@ -165,6 +170,22 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in slugs, target
 
 
+def test_the_index_has_every_page_once() -> None:
+    docs = ROOT / "docs"
+    index = (docs / "README.md").read_text(encoding="utf-8")
+    for page in sorted(docs.rglob("*.md")):
+        if page != docs / "README.md":
+            assert index.count(f"({page.relative_to(docs).as_posix()})") == 1, page
+
+
+def test_pages_that_texts_mention_exist() -> None:
+    folders = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
+    sources = [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+    for path in [*sources, *PAGES]:
+        for name in re.findall(r"\bdocs/[\w/-]+\.md\b", path.read_text(encoding="utf-8")):
+            assert (ROOT / name).exists(), f"{path.relative_to(ROOT)}: {name}"
+
+
 def test_extras_are_the_projects() -> None:
     project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     section = project.split("[project.optional-dependencies]")[1].split("\n[")[0]
@@ -174,11 +195,21 @@ def test_extras_are_the_projects() -> None:
 
 
 def table(page: str, title: str) -> list[list[str]]:
-    """The cells of all tables below a title."""
+    """Return the cells of all tables below a title."""
     below = page.split(f"\n## {title}\n")[1].split("\n#")[0]
     found = re.findall(r"^((?:\|.*\|\n)+)", below, re.M)
     rows = [row for each in found for row in each.splitlines()[2:]]
     return [[cell.strip() for cell in row.split("|")[1:-1]] for row in rows]
+
+
+def test_figures_are_those_of_the_linked_page() -> None:
+    rows = table(README, "Measured")
+    assert len(rows) >= 5
+    for _, figures, link in rows:
+        [target] = re.findall(r"\]\(([^)#]+)", link)
+        page = (ROOT / target).read_text(encoding="utf-8")
+        numbers = re.findall(r"(?<![\w/])\d+(?:\.\d+)?", figures)
+        assert [number for number in numbers if not re.search(rf"\b{number}\b", page)] == []
 
 
 def test_the_documented_format_is_the_real_one(demo: Path) -> None:

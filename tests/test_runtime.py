@@ -82,7 +82,7 @@ def test_a_buffer_is_the_input_itself_and_stays_valid(demo: Path, name: str) -> 
     for count in (1, 7, 3):
         latents = rng.random(buffer.shape, dtype=np.float32)
         buffer[:] = latents
-        # Other signatures of the same model, in other sizes, must not move it.
+        # Calls of other signatures, with other sizes, must not move the buffer.
         head.run("infer", latents=latents[:count])
         found = head.run("train", latents=buffer, targets=targets, **rates)
         expected = other.run("train", latents=latents, targets=targets, **rates)
@@ -93,7 +93,7 @@ def test_a_buffer_is_the_input_itself_and_stays_valid(demo: Path, name: str) -> 
 def test_a_runtime_that_hides_its_memory_gets_an_array(
     demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A runner of the public interface alone: it can be called and gives its details."""
+    """A runner with nothing but the public interface gets an ordinary array."""
     name = installed_runtimes()[0]
     real = importlib.import_module(RUNTIMES[name][1])
 

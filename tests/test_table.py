@@ -33,7 +33,11 @@ def test_a_name_that_is_taken() -> None:
 
 @pytest.mark.parametrize(
     ("name", "end"),
-    [("thre", "got 'thre'; did you mean 'three'?"), ("x", "got 'x'"), (5, "got 5")],
+    [
+        ("thre", "got 'thre'; did you mean 'three'?"),
+        ("x", "got 'x'; choose one of these"),
+        (5, "got 5; choose one of these"),
+    ],
 )
 def test_a_name_that_is_not_there(name: Any, end: str) -> None:
     table: Table[int] = Table("number", {"one": 1, "three": 3})

@@ -64,9 +64,12 @@ def test_options_that_are_given_win() -> None:
         ({"lr": "0.1"}, "lr .* got '0.1'"),
         ({"lr": 10**400}, "lr .* got 1000"),
         ({"lr": 1e39}, "lr as a number of at least 0, got 1e"),
-        ({"learning_rate": 0.1}, "Expected a rate of epochs, .*lr, .*, got 'learning_rate'$"),
+        (
+            {"learning_rate": 0.1},
+            "Expected a rate of epochs, .*lr, .*, got 'learning_rate'; choose one of these$",
+        ),
         ({"momentun": 0.1}, "got 'momentun'; did you mean 'momentum'[?]$"),
-        ({"batch_size": 4}, "Expected a rate of .*, got 'batch_size'$"),
+        ({"batch_size": 4}, "Expected a rate of .*, got 'batch_size'; choose one of these$"),
         ({"head_start": 1.5}, "head_start as a number from 0 to 1, got 1.5"),
     ],
 )
@@ -77,7 +80,7 @@ def test_training_options_are_checked(options: dict[str, Any], said: str) -> Non
 
 
 def test_no_training_is_made_of_class_defaults() -> None:
-    """Rates that nobody names are the bundle's, so there is no other way to get a Training."""
+    """Defaults are in the bundle, so the class has none."""
     with pytest.raises(TypeError, match="epochs"):
         Training(epochs=20)  # type: ignore[call-arg]
     with pytest.raises(TypeError, match="missing 1 required"):

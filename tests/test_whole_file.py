@@ -1,4 +1,4 @@
-"""Files are known to be writable before the work, and written whole or not at all."""
+"""Files are checked before the work, and written whole or not at all."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_the_temporary_file_has_the_suffix_and_the_folder(tmp_path: Path) -> Non
     with replacing(path) as temporary:
         assert temporary != path
         assert (temporary.parent, temporary.suffix) == (tmp_path, ".keras")
-        # What a power cut at this moment leaves can be found.
+        # The leftover of a power cut at this moment can be found.
         assert list(tmp_path.glob(LEFTOVERS)) == [temporary]
         temporary.unlink()
         temporary.write_text("made again, as some libraries do")
@@ -85,7 +85,7 @@ def test_the_temporary_file_has_the_suffix_and_the_folder(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("umask", [0o022, 0o077])
-def test_a_file_has_the_usual_mode(tmp_path: Path, umask: int) -> None:
+def test_a_file_has_the_default_mode(tmp_path: Path, umask: int) -> None:
     before = os.umask(umask)
     try:
         plain = tmp_path / "plain"

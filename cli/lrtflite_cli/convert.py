@@ -11,7 +11,7 @@ from lrtflite_cli import interrupts
 from lrtflite_cli.cautions import caution
 from lrtflite_cli.convert_options import convert_options
 from lrtflite_cli.interrupts import raising
-from lrtflite_cli.training_options import SHORT_FORMS, chosen_rates
+from lrtflite_cli.rate_options import SHORT_FORMS, chosen_rates
 
 if TYPE_CHECKING:
     from lrtflite.destination import Destination
@@ -25,9 +25,14 @@ if TYPE_CHECKING:
 def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     """Make a bundle that learns on the device.
 
-    The bundle has a feature model, a trainable head, a manifest and golden vectors; it is verified
-    on every installed runtime before it is put in place. How it trains is a default, which a device
-    may change in each session.
+    The network is split at the replay layer. The layers below it, the feature model, are frozen
+    and turn a frame into a latent. The layers above it, the head, train on the device. The bundle
+    has both models, a manifest and golden vectors (test inputs with expected outputs), and is
+    verified on every installed runtime.
+
+    A device learns in sessions: in each one it records frames of one or more classes and trains
+    on their latents, mixed with latents of earlier sessions from its replay memory. The training
+    options are defaults, which a device can change in each session.
     """
     from lrtflite.destination import Destination
     from lrtflite.extras import require
@@ -50,7 +55,7 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
 
 
 def _convert(destination: Destination, options: ExportOptions, source: Source) -> None:
-    # What was typed is checked by now: TensorFlow takes seconds to load.
+    # The options were checked before this import, because TensorFlow takes seconds to load.
     from lrtflite.scratch import scratch_tempdir
     from lrtflite_cli.progress import stages
     from lrtflite_converters.convert import convert
@@ -67,8 +72,8 @@ def _convert(destination: Destination, options: ExportOptions, source: Source) -
 
 
 def _tell(destination: Destination, source: Source) -> None:
-    """Print where the bundle is, and on stderr what its user should know."""
-    from lrtflite.bundle import INITIAL, Bundle
+    """Print the path of the bundle on stdout, and notes for its user on stderr."""
+    from lrtflite.bundle import INITIAL_FILE, Bundle
     from lrtflite.demo_weights import DEMO, DEMO_NOTE
 
     out = destination.path
@@ -76,17 +81,17 @@ def _tell(destination: Destination, source: Source) -> None:
     click.echo(f"{out}")
     if destination.replaces:
         click.echo(
-            f"Replaced the bundle in {out}; states of the old one do not open with it", err=True
+            f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True
         )
     click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
     demo = source.model is None and source.named_weights == DEMO
     if demo:
         click.echo(DEMO_NOTE, err=True)
     is_model = source.model is not None
-    if is_model and INITIAL not in manifest.files and manifest.labels[0] is not None:
+    if is_model and INITIAL_FILE not in manifest.files and manifest.labels[0] is not None:
         click.echo(
-            "It ships without a memory, so what it knows fades as it learns more; "
-            f"lrtflite teach {out} gives it one",
+            "It ships without a replay memory, so it will forget its classes as it learns others; "
+            f"lrtflite teach {out} adds one",
             err=True,
         )
     if manifest.measured is not None:
@@ -95,7 +100,7 @@ def _tell(destination: Destination, source: Source) -> None:
 
 
 def _simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:
-    """Return the command that shows what the bundle is worth, and that ends within minutes."""
+    """Return a command that shows how well the bundle learns, within minutes."""
     words = ["lrtflite", "simulate", str(out)]
     words += [] if demo else ["--dataset", "folder:PICTURES"]
     words += ["--sessions", "2"] if manifest.trains_trunk else []

@@ -1,4 +1,4 @@
-"""The options of `lrtflite convert`; the defaults in its help come from the converter's tables."""
+"""The options of `lrtflite convert`; their defaults come from the converter's tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lrtflite.networks import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.table import first_sentence
 from lrtflite_cli.learner_options import all_of, memory_options
-from lrtflite_cli.training_options import training_options
+from lrtflite_cli.rate_options import rate_options
 
 if TYPE_CHECKING:
     from lrtflite_converters.defaults import Place
@@ -33,7 +33,7 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--replay-layer",
             help="Where latents are taken: what this layer gives for a frame is stored and "
-            "replayed, and all above it trains on the device. `lrtflite layers` lists them.",
+            "replayed. All layers above it train on the device. `lrtflite layers` lists the names.",
             show_default=pooled,
         ),
         click.option(
@@ -47,18 +47,26 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             type=click.Choice(list(NETWORKS)),
             default=next(iter(NETWORKS)),
             show_default=True,
+            help="Network to convert.",
         ),
-        click.option("--model", type=click.Path(), help="A network that `lrtflite train` saved."),
+        click.option("--model", type=click.Path(), help="Model file that `lrtflite train` saved."),
         click.option(
             "--weights",
             help=f"Instead of --model: {weights}, or a .npz, .h5 or .keras file.",
-            show_default="the first",
+            show_default="the first of these",
         ),
         click.option(
-            "--alpha", type=float, help="Width of the network.", show_default="that of the weights"
+            "--alpha",
+            type=float,
+            help="Width of the network, relative to the paper's.",
+            show_default="the weights' own",
         ),
         click.option(
-            "--input-size", type=int, default=128, show_default=True, help="Side of a frame."
+            "--input-size",
+            type=int,
+            default=128,
+            show_default=True,
+            help="Side of the square frames, in pixels.",
         ),
     )
 
@@ -68,10 +76,12 @@ def _slots() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--classes",
             type=POSITIVE,
-            help="Class slots, labelled and free.",
-            show_default="labels + 5, else 50",
+            help="Class slots: the most classes that it can learn, with the labelled ones.",
+            show_default="labels + 5; 50 without labels",
         ),
-        click.option("--labels", help="Names of the first slots: a,b,c or a file with one a line."),
+        click.option(
+            "--labels", help="Names of the first classes: a,b,c or a file with one per line."
+        ),
     )
 
 
@@ -86,7 +96,8 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--strategy",
             type=click.Choice(list(STRATEGIES)),
-            help=f"How it learns. {strategies}.",
+            help="Layers that train, and how. CWR* is the paper's rule, which merges the weights "
+            f"of the last layer after each session. {strategies}.",
             show_default=f"{default_strategy(pooled)} at {pooled.replay_layer}, "
             f"{default_strategy(below)} where more than the last layer trains",
         ),
@@ -95,7 +106,7 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
             "--train-depthwise/--freeze-depthwise",
             default=True,
             show_default=True,
-            help="Whether the depthwise convolutions above the replay layer train too.",
+            help="Train or freeze the depthwise convolutions above the replay layer.",
         ),
         click.option(
             "--adapt-moments",
@@ -107,7 +118,7 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
 
 
 def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
-    """Return the options of mini-batches, memory and rates; both places have defaults of them."""
+    """Return the options of mini-batches, memory and rates, with the defaults at both places."""
     from lrtflite_converters import defaults
     from lrtflite_converters.defaults import sgd_feeding, sgd_rates
 
@@ -118,23 +129,23 @@ def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--batch-size",
             type=POSITIVE,
-            help="Patterns in a mini-batch.",
+            help="Patterns (latents with their classes) in a mini-batch.",
             show_default=f"{fed.batch_size} at {layer}, {fed_below.batch_size} below it",
         ),
         click.option(
             "--new-per-batch",
             type=POSITIVE,
-            help="New patterns in it, at most.",
+            help="Most new patterns in a mini-batch; the rest is replayed.",
             show_default=f"{fed.new_per_batch} at {layer}, {fed_below.new_per_batch} below it",
         ),
         memory_options(replay_size=str(defaults.REPLAY_SIZE), policy=defaults.POLICY),
         click.option(
             "--codec",
             type=click.Choice(list(CODECS)),
-            help=f"The form in which latents are stored. {codecs}",
+            help=f"Form in which latents are stored. {codecs}",
             show_default=defaults.CODEC,
         ),
-        training_options(
+        rate_options(
             epochs=f"{fed.epochs}; {fed_below.epochs} below {resting}",
             lr=f"{sgd_rates(pooled)['lr'].value:g} x {defaults.MEASURED_FEATURES} / features",
         ),
@@ -150,14 +161,15 @@ def _output() -> tuple[Callable[[Any], Any], ...]:
             type=click.Path(path_type=Path),
             default=Path("bundle"),
             show_default=True,
-            help="The folder to write.",
+            help="Folder to write.",
         ),
         click.option(
             "--seed-memory",
             type=click.IntRange(min=0),
             default=SEED_MEMORY,
             show_default=True,
-            help="With --model: latents of its first batch that ship in the replay memory.",
+            help="With --model: number of latents of its training frames that ship in the replay "
+            "memory.",
         ),
         click.option("--replace", is_flag=True, help="Replace the bundle that --out holds."),
     )

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from lrtflite.data.overview import Amount, Overview
 
 
-HELP = f"""Show what is in DATASET, and how it is divided into training and test.
+HELP = f"""Show the classes of DATASET, and how it is divided into training and test.
 
-A clip is a video or a single picture, a frame one picture of it. Test frames are held out: a
-learner is tested on them and never trained on them.
+A clip is a video or a single picture; a frame is one picture of a clip. Test frames are held out:
+a learner is tested on them and never trained on them.
 
 DATASET is one of
 
@@ -44,7 +44,8 @@ DATASET is one of
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Choice of the test frames, or of the drawn world. Give other commands the same seed.",
+    help="Decides which frames are held out, or which objects are drawn. Give other commands the "
+    "same seed.",
 )
 @click.option("--sheet", metavar="PNG", help="Also write a picture with frames of each class.")
 @skip_unreadable

@@ -18,7 +18,7 @@ skip_unreadable = click.option(
 
 
 def dataset_option(*, default: str | None = None) -> Callable[[Any], Any]:
-    """Add --dataset, with the data sets of `SOURCES` in its help; required without a default."""
+    """Add --dataset, which lists the data sets of `SOURCES` and is required without a default."""
     *others, last = [f"{usage(name)} ({entry.summary})" for name, entry in SOURCES.items()]
     return click.option(
         "--dataset",

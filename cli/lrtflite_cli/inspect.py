@@ -1,4 +1,4 @@
-"""`lrtflite inspect`: say what is inside a bundle."""
+"""`lrtflite inspect`: show the contents of a bundle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,13 @@ if TYPE_CHECKING:
 @click.argument("bundle", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
 def command(bundle: str, as_json: bool) -> None:
-    """Say what is inside BUNDLE; its files are checked against their hashes on the way."""
+    """Show the contents of BUNDLE, after a check of its files against their hashes.
+
+    The network is split at its replay layer. A latent is the output of that layer for one frame.
+    The layers above it, the head, train on the device. The replay memory keeps latents of
+    earlier sessions, so that the device trains with them again when it learns something new. Rates
+    are the numbers that training takes; --rate of `teach` and `simulate` sets them by name.
+    """
     from lrtflite.bundle import Bundle
     from lrtflite.contract import FEATURES, HEAD
     from lrtflite.flatbuffer_signatures import describe_signatures
@@ -40,7 +46,7 @@ def command(bundle: str, as_json: bool) -> None:
         ("strategy", f"{manifest.strategy}, {_trains(manifest)}"),
         (
             "mini-batch",
-            f"{feeding.batch_size}, of these at most {feeding.new_per_batch} new; "
+            f"{feeding.batch_size} patterns, at most {feeding.new_per_batch} of them new; "
             + ("the rest is replayed" if feeding.replays else "nothing is replayed"),
         ),
         ("training", f"{feeding.epochs} epochs, at least {feeding.least_steps} steps"),
@@ -69,12 +75,12 @@ def command(bundle: str, as_json: bool) -> None:
 
 
 def _knows(bundle: Bundle) -> str:
+    from lrtflite.initial_state import labels_of, read_initial
     from lrtflite.replay.memory import MEMORY_SLOTS
-    from lrtflite.shipping import labels_of, read_initial
 
     state = read_initial(bundle)
     if state is None:
-        return "nothing yet: a new learner starts without a memory"
+        return "nothing yet: a new learner starts with an empty memory"
     return (
         f"{len(labels_of(state))} classes from {state.meta['sessions']} session(s), with "
         f"{len(state.arrays[MEMORY_SLOTS])} latents to replay"
@@ -82,7 +88,7 @@ def _knows(bundle: Bundle) -> str:
 
 
 def _trains(manifest: Manifest) -> str:
-    """Say in words which layers learn on the device."""
+    """Describe the layers that learn on the device."""
     layer = manifest.replay_layer
     if not manifest.trains_trunk:
         above = "the last layer learns"

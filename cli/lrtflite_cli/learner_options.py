@@ -1,4 +1,4 @@
-"""The options of every command that opens a learner or says what its memory is."""
+"""The options of every command that opens a learner or sets its replay memory."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lrtflite.table import first_sentence
 
 
 def memory_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
-    """Add `--replay-size` and `--policy`; the words say what each is when it is not given."""
+    """Add `--replay-size` and `--policy`; the arguments describe their defaults."""
     policies = " ".join(f"{name}: {first_sentence(entry)}" for name, entry in POLICIES.items())
     return all_of(
         click.option(
@@ -26,21 +26,21 @@ def memory_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
         click.option(
             "--policy",
             type=click.Choice(list(POLICIES)),
-            help=f"Which latents the replay memory keeps. {policies}",
+            help=f"Rule that decides which latents the replay memory keeps. {policies}",
             show_default=policy,
         ),
     )
 
 
 def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
-    """Add the options of a learner; the words are for two defaults."""
+    """Add the options of a learner; the arguments describe the defaults of two of them."""
     return all_of(
         memory_options(replay_size=replay_size, policy=policy),
         click.option(
             "--threads",
             type=click.IntRange(1, MOST_THREADS),
             help="Threads of the TFLite runtime.",
-            show_default="1 where only the last layer trains; else the cores there are, at most "
+            show_default="1 where only the last layer trains; else all cores, at most "
             f"{TRUNK_THREADS}",
         ),
         click.option(
@@ -48,26 +48,26 @@ def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
             type=click.Choice([AUTO, *RUNTIMES]),
             default=AUTO,
             show_default=True,
-            help=f"{' or '.join(package for package, _ in RUNTIMES.values())}.",
+            help=f"TFLite runtime: {' or '.join(package for package, _ in RUNTIMES.values())}.",
         ),
         click.option(
             "--seed",
             type=click.IntRange(min=0),
             default=0,
             show_default=True,
-            help="Of everything random: the same seed gives the same run.",
+            help="Seed of everything random: the same seed gives the same run.",
         ),
     )
 
 
 def chosen_learner(given: Mapping[str, Any]) -> LearnerOptions:
-    """Return the learner's options that a user gave; `given` has the options of a command."""
+    """Return the learner's options among those `given` to a command."""
     names = ("runtime", "threads", "replay_size", "policy", "seed")
     return LearnerOptions(**{name: given[name] for name in names})
 
 
 def all_of(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Apply several options to a command, which then lists them in this order."""
+    """Return a decorator that adds several options to a command, in this order."""
 
     def decorate(command: Any) -> Any:
         for option in reversed(options):  # click lists the last one applied first

@@ -1,4 +1,4 @@
-"""`lrtflite simulate`: what learning on the device will cost, and how well it works."""
+"""`lrtflite simulate`: run and measure learning sessions on a simulated device."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import click
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli import interrupts
 from lrtflite_cli.cautions import caution
-from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import Interrupted, raising
-from lrtflite_cli.learner_options import chosen_learner, learner_options
-from lrtflite_cli.training_options import chosen_rates, training_options
+from lrtflite_cli.learner_options import chosen_learner
+from lrtflite_cli.rate_options import chosen_rates
+from lrtflite_cli.simulate_options import simulate_options
 
 if TYPE_CHECKING:
     from lrtflite_firmware_sim import SimulateOptions, Simulation
@@ -22,33 +22,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("bundle", required=False, type=click.Path(path_type=Path))
-@dataset_option(default="synthetic")
-@click.option(
-    "--protocol",
-    type=click.Choice(["nic", "app"]),
-    default="nic",
-    show_default=True,
-    help="nic: old and new classes mixed. app: the paper's app, 100 frames at 5 fps per new "
-    "class, 8 epochs, memory 500.",
-)
-@click.option("--sessions", type=click.IntRange(min=1), help="Stop after so many.")
-@learner_options(replay_size="bundle's; app: 500", policy="bundle's; app: balanced")
-@training_options(epochs="bundle's; app: 8", lr="bundle's")
-@click.option(
-    "--first-classes", type=click.IntRange(min=1), help="In the first session.", show_default="10"
-)
-@click.option(
-    "--visits", type=click.IntRange(min=1), help="Sessions per class.", show_default="2; app: 1"
-)
-@click.option(
-    "--batch-frames",
-    type=click.IntRange(min=1),
-    help="Frames per class and session, at most.",
-    show_default="all; app: 100",
-)
-@skip_unreadable
-@click.option("--json", "json_path", metavar="PATH", help="Write the results; - is stdout.")
-@click.option("--report", "report_path", metavar="PATH", help="Write one HTML file with plots.")
+@simulate_options()
 def command(
     bundle: Path | None,
     dataset: str,
@@ -62,11 +36,15 @@ def command(
     report_path: str | None,
     **given: Any,
 ) -> None:
-    """Let a simulated device learn, session by session.
+    """Run learning sessions on a simulated device, and measure them.
 
-    Prints accuracy on held-out frames, latency of each phase and peak RAM, measured in a process
-    of its own that runs what a device would. Without BUNDLE it is a small demo bundle that comes
-    with the package.
+    In each session the device gets frames of one or more classes and turns them into latents, the
+    outputs of the replay layer, at which the network is split. It trains on them together with
+    latents of earlier sessions from its replay memory, and saves its state. The device is a process
+    of its own, which runs the code that a real device would run.
+
+    Prints the accuracy on held-out frames, the latency of each phase and the peak RAM. The default
+    BUNDLE is a small demo bundle that comes with the package.
     """
     from lrtflite_firmware_sim import SimulateOptions
     from lrtflite_firmware_sim.deliver import Delivery
@@ -90,7 +68,7 @@ def command(
 
 
 def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> None:
-    """Simulate, write and print; also what there is when something ends the run early."""
+    """Simulate, write and print; a run that ends early delivers the sessions up to then."""
     from lrtflite.undisturbed import undisturbed
     from lrtflite_firmware_sim import simulate
     from lrtflite_firmware_sim.deliver import STDOUT
@@ -123,11 +101,11 @@ def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> N
 
 
 def _ending(result: Simulation, delivered: Delivered) -> str:
-    """Say in one line what ended the run, what could not be written and what was."""
+    """Return one line: what ended the run, which files failed and which were written."""
     parts = [result.incomplete] if result.incomplete else []
     parts += delivered.errors
     if delivered.files:
         parts.append(f"wrote {' and '.join(delivered.files)}")
     elif result.incomplete:
-        parts.append("the figures are of these")
+        parts.append("the figures are of these sessions")
     return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""`lrtflite teach`: teach a bundle at a desk, so that it ships with what it knows."""
+"""`lrtflite teach`: teach a bundle a data set before it ships."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lrtflite_cli.cautions import caution
 from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import raising
 from lrtflite_cli.learner_options import chosen_learner, learner_options
+from lrtflite_cli.rate_options import chosen_rates, rate_options
 from lrtflite_cli.teach_printing import taught_as_json, taught_as_text
-from lrtflite_cli.training_options import chosen_rates, training_options
 
 WORDS = {
     Phase.EXTRACT: "extracting frames",
     Phase.TRAIN: "training steps",
     Phase.GATHER: "gathering patterns",
     Phase.ADAPT: "adapting moments",
-    Phase.CHECKPOINT: "keeping the state",
+    Phase.CHECKPOINT: "saving the state",
     Phase.TEST: "testing held-out frames",
 }
 
@@ -29,15 +29,15 @@ WORDS = {
 @click.command()
 @click.argument("bundle", type=click.Path())
 @dataset_option()
-@click.option("--out", required=True, type=click.Path(path_type=Path), help="The bundle to write.")
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Bundle to write.")
 @click.option("--replace", is_flag=True, help="Replace the bundle that --out holds.")
 @click.option(
     "--batch-frames",
     type=click.IntRange(min=1),
-    help="Frames per class, at most, evenly spread.",
+    help="Most frames per class, evenly spread.",
     show_default="all",
 )
-@training_options(epochs="bundle's", lr="bundle's")
+@rate_options(epochs="bundle's", lr="bundle's")
 @learner_options(replay_size="bundle's", policy="bundle's")
 @skip_unreadable
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -51,11 +51,12 @@ def command(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Teach BUNDLE a data set, and write a bundle that knows it.
+    """Teach BUNDLE a data set, and write a bundle that has learned it.
 
-    The device's own learner runs here: one session with all training frames. The new bundle
-    carries the head and a replay memory, so that a device which starts from it keeps what it was
-    taught while it learns more. TensorFlow is not needed.
+    The device's own learner runs here, in one session with all training frames. A latent is the
+    output of the replay layer, at which the network is split, for one frame. The new bundle ships
+    with a replay memory of latents. A device trains with them again whenever it learns something
+    new, so that it does not forget these classes. TensorFlow is not needed.
     """
     from lrtflite.bundle import Bundle
     from lrtflite.data import open_source, skipped_files, source_notes
@@ -79,11 +80,11 @@ def command(
     for note in source_notes(source):
         click.echo(note, err=True)
     training = opened.manifest.training.with_options(**chosen_rates(given))
-    # The runtimes announce their delegate on stderr.
+    # The runtimes print a line about their delegate on stderr.
     with quiet_stderr():
         learner = Learner.open_with(opened, None, chosen_learner(given))
     caution(replay_size=given["replay_size"])
-    known = frozenset(learner.learned)
+    learned_before = frozenset(learner.learned)
     with raising(), phases(WORDS) as step:
         taught = teach(
             learner,
@@ -96,4 +97,5 @@ def command(
     if as_json:
         click.echo(taught_as_json(taught, skipped_files(source)))
     else:
-        click.echo(taught_as_text(taught, dataset, untested=known.difference(source.classes)))
+        untested = learned_before.difference(source.classes)
+        click.echo(taught_as_text(taught, dataset, untested=untested))

@@ -1,4 +1,4 @@
-"""Print what `lrtflite teach` did."""
+"""The output of `lrtflite teach`, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from lrtflite.teaching import Taught
 
-# Held-out accuracy below which a class is named as hard.
+# Held-out accuracy below which a class is listed as weak.
 WEAK = 0.8
 
 
 def taught_as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -> str:
-    """Return a few lines for a terminal; `untested` classes were known before."""
+    """Return a few lines for a terminal; `untested` classes were learned before."""
     report, path = taught.report, taught.bundle.path
     classes = f"{len(report.labels)} class{'es' * (len(report.labels) != 1)}"
     lines = [
@@ -22,12 +22,10 @@ def taught_as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -
         f"{report.ready_to_committed_ms / 1e3:.2g} s; ships {taught.latents} latents",
         f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames"
         if taught.held_out
-        else "no held-out frames, so nothing is known of its accuracy",
+        else "no held-out frames, so its accuracy is unknown",
     ]
     if untested:
-        lines.append(
-            f"not tested: {len(untested)} classes that it knew before ({dataset} lacks them)"
-        )
+        lines.append(f"not tested: {len(untested)} classes learned before, which {dataset} lacks")
     weak = {name: share for name, share in taught.by_class.items() if share < WEAK}
     if weak:
         named = ", ".join(f"{name} {share:.0%}" for name, share in sorted(weak.items()))
@@ -41,7 +39,7 @@ def taught_as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -
 
 
 def taught_as_json(taught: Taught, skipped: tuple[str, ...]) -> str:
-    """Return the result for machines; `skipped` files were left out."""
+    """Return the result as JSON; `skipped` files were left out."""
     record = {
         "bundle": str(taught.bundle.path),
         "classes": taught.report.labels,
@@ -49,7 +47,7 @@ def taught_as_json(taught: Taught, skipped: tuple[str, ...]) -> str:
         "steps": taught.report.steps,
         "loss": taught.report.loss,
         "session_ms": taught.report.ready_to_committed_ms,
-        # JSON has no NaN, which a data set without test frames gives.
+        # Without test frames the accuracy is NaN, which JSON lacks.
         "held_out_accuracy": taught.accuracy if taught.held_out else None,
         "held_out_frames": taught.held_out,
         "by_class": taught.by_class,

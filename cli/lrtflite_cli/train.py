@@ -1,4 +1,4 @@
-"""`lrtflite train`: train the first batch, or a backbone, on the host."""
+"""`lrtflite train`: train the first batch, or a backbone, on this computer."""
 
 from __future__ import annotations
 

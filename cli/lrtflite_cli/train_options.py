@@ -53,7 +53,8 @@ _OPTIONS = (
     click.option(
         "--visits",
         type=POSITIVE,
-        help="Visits to each class in that stream. Not for a backbone.",
+        help="Visits to each class in that stream: portions of its frames, each learned in another "
+        "session. Not for a backbone.",
         show_default="all of a folder, else 2",
     ),
     click.option(
@@ -116,7 +117,7 @@ _OPTIONS = (
 
 
 def train_options(command: Any) -> Any:
-    """Add the options from which `chosen_options` makes `TrainOptions`."""
+    """Add the options that `chosen_options` turns into `TrainOptions`."""
     for option in reversed(_OPTIONS):  # click lists the last one applied first
         command = option(command)
     return command
@@ -139,7 +140,7 @@ def chosen_options(
         ]
         raise InputError(
             "Expected no --first-classes or --visits with --schedule backbone, which trains all "
-            f"classes, got {' and '.join(got)}; leave that out, or name the classes in --dataset "
+            f"classes, got {' and '.join(got)}; leave it out, or name the classes in --dataset "
             "(?classes=a,b)"
         )
     if all_classes and stream:

@@ -27,7 +27,7 @@ def convert(
     replace: bool = False,
     stage: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Make the bundle `out` from a saved model, or from weights (by default the demo backbone)."""
+    """Make the bundle `out` from a saved model, or from weights (default: the demo backbone)."""
     source = source or Source(options.network)
     destination = Destination.at(out, replace=replace)
     stage("reading the weights")
@@ -41,7 +41,7 @@ def convert(
 
 
 def find_network(source: Source) -> Network:
-    """Load or build the network that a conversion starts from."""
+    """Load or build the network to convert."""
     architecture = NETWORKS.choose(source.network)
     if source.model is not None:
         path = Path(source.model)
@@ -53,6 +53,6 @@ def find_network(source: Source) -> Network:
 
 
 def _batch(model: Path, count: int) -> FirstBatch | None:
-    """Return at most `count` of the frames that a saved model was trained with."""
+    """Return at most `count` of the frames on which a saved model was trained."""
     found = read_first_batch(model) if count else None
     return None if found is None else found.sample(count, np.random.default_rng(0))

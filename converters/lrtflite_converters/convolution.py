@@ -1,4 +1,4 @@
-"""From a Keras convolution with its Batch Renorm to a unit, or an error that names it."""
+"""Turn a Keras convolution and its Batch Renorm into a unit, or raise an error that names it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def unit_of(
     padding: Any,
     train_depthwise: bool,
 ) -> Unit:
-    """Return the unit called `name`; `padding` is that of a ZeroPadding2D before it, or None."""
+    """Return the unit called `name`; `padding` is the one of a ZeroPadding2D below it, or None."""
     depthwise = isinstance(convolution, keras.layers.DepthwiseConv2D)
     kernel = convolution.depthwise_kernel if depthwise else convolution.kernel
     side, stride = int(kernel.shape[0]), int(convolution.strides[0])
@@ -59,6 +59,7 @@ def unit_of(
 
 
 def describe(layer: Any) -> str:
+    """Return the name and the type of a layer, for messages."""
     return f"{layer.name} ({type(layer).__name__})"
 
 
@@ -83,7 +84,7 @@ def _check_plain(convolution: Any, *, depthwise: bool, padded: bool) -> None:
 
 
 def _image(convolution: Any, padding: Any) -> tuple[int, ...]:
-    """Return the shape that comes in, before the padding."""
+    """Return the shape of the input, before the padding."""
     _, height, width, channels = convolution.input_shape
     if padding is not None:
         (top, bottom), (left, right) = padding

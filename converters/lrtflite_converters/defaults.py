@@ -1,4 +1,4 @@
-"""Defaults of a bundle at each replay layer: mini-batch, epochs and rates, as measured."""
+"""Default mini-batch, epochs and rates of a bundle at each replay layer, from measurements."""
 
 from __future__ import annotations
 
@@ -8,28 +8,29 @@ from lrtflite.feeding import SESSION, Feeding
 from lrtflite.networks import Architecture
 from lrtflite.training import Rate
 
-# Length of the vector that the default rate of the last layer was measured with. Half as many
-# features turn a score half as far.
+# Length of the feature vector for which LAST_LR was measured. With half as many features, a step
+# changes a score half as much, so the rate is doubled.
 MEASURED_FEATURES = 1024
-# Learning rate of the last layer above so many features.
+# Learning rate of the last layer at that length.
 LAST_LR = 0.003
-# The memory of the paper's experiments.
+# Replay memory of the paper's experiments.
 REPLAY_SIZE, POLICY, CODEC = 1500, "algorithm1", "raw"
+# Least steps in a session, so that a few pictures suffice to learn a class.
 LEAST_STEPS = 24
-# Passes over a session. A step of the trunk is costly.
+# Passes over a session, without and with a trunk, whose steps are slow.
 EPOCHS, TRUNK_EPOCHS = 4, 2
-# Learning rate of a trunk, and the share of a mini-batch in its moving moments.
+# Rates of a trunk: learning rate, and share of a mini-batch in the moving moments.
 QUICK = {"trunk_lr": 0.015, "moment_rate": 0.03}
-# The same below an architecture's `lowest_quick` layer: the paper's rates of native rehearsal.
-# Units near the camera, their moments more than their weights, follow the light of the last
-# sessions (docs/replay-layers.md).
+# Rates of a trunk below an architecture's `lowest_quick` layer: the paper's rates of native
+# rehearsal. At higher rates, units near the camera, and their moments above all, would adapt to the
+# light of the most recent sessions (docs/studies/replay-layers.md).
 NATIVE = {"trunk_lr": 0.0003, "moment_rate": 0.0001}
-# Limits of r and d, those that the authors' code ends its first batch with. The paper's 1.25 and
-# 0.5 are for later, for a network whose moments know the data already: with a backbone from
-# elsewhere they let a session train on other features than inference will see
-# (docs/replay-layers.md).
+# Limits of r and d: the values at the end of the first batch in the authors' code. The paper's 1.25
+# and 0.5 suit a network whose moments already fit the data. With a backbone that was trained on
+# other data, they make training features differ from inference features
+# (docs/studies/replay-layers.md).
 R_MAX, D_MAX = 3.0, 5.0
-# Greatest limits of r and d: far beyond any that keep Batch Renorm from being plain normalisation.
+# Greatest limits of r and d that a user may set. Batch Renorm no longer clips anything there.
 MOST_R, MOST_D = 1e6, 1e6
 # Patterns that a closed form takes at a time: a session of five seconds of video is one call.
 GATHERED_AT_ONCE = 32
@@ -38,16 +39,16 @@ GATHERED_AT_ONCE = 32
 # squared distances fitted photographs and drawn videos alike, where a fixed temperature would have
 # to be 8 to 60, and 0.064 to 0.11 of ncm's cosines.
 LDA_TEMPERATURE, NCM_TEMPERATURE = 0.044, 0.09
-# Share of a session's frames in the moments below the replay layer, for each epoch.
+# Share of a session's frames in the moments below the replay layer, per epoch.
 ADAPT_RATE = 5e-5
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a head stands: above which layer of which network, with how many features.
+    """The place of a head: its network, its replay layer, and the length of its feature vector.
 
-    `adapts` says whether the moments below the replay layer follow the data, `pooled` whether its
-    latents are the global average of the layer's output.
+    `adapts` is True if the moments below the replay layer follow the data, `pooled` if the latents
+    are the layer's output averaged over all pixels.
     """
 
     architecture: Architecture
@@ -67,13 +68,13 @@ class Place:
 
 
 def default_minibatch(place: Place) -> tuple[int, int]:
-    """Return its size and its new patterns: those of the paper's app, or of its experiments."""
+    """Return the size and the new patterns: as in the paper's app, or in its experiments."""
     is_pooled = place.pooled or place.replay_layer == place.architecture.pooled
     return (120, 20) if is_pooled else (128, 21)
 
 
 def sgd_feeding(place: Place) -> Feeding:
-    """Return how a head that trains by SGD is fed: full mini-batches, epochs, replay."""
+    """Return the feeding of a head that trains by SGD: full mini-batches, epochs, replay."""
     size, new = default_minibatch(place)
     return Feeding(
         batch_size=size,
@@ -84,7 +85,7 @@ def sgd_feeding(place: Place) -> Feeding:
 
 
 def sgd_rates(place: Place) -> dict[str, Rate]:
-    """Return the rates of CWR* with SGD; see docs/replay-layers.md for how they were chosen."""
+    """Return the rates of CWR* with SGD; docs/studies/replay-layers.md explains the choice."""
     rates = {
         "lr": Rate(
             LAST_LR * MEASURED_FEATURES / place.features, meaning="learning rate of the last layer"
@@ -128,13 +129,13 @@ def temperature(value: float) -> dict[str, Rate]:
 
 
 def renorm_rates(place: Place) -> dict[str, Rate]:
-    """Return the rates of Batch Renorm, wherever one of its layers trains or adapts."""
+    """Return the rates of Batch Renorm, if any of its layers trains or adapts."""
     rates: dict[str, Rate] = {}
     if place.adapts:
         rates["adapt_rate"] = Rate(
             ADAPT_RATE,
             most=1.0,
-            meaning="share of a session's frames in the moments below the replay layer, an epoch",
+            meaning="share of a session's frames in the moments below the replay layer, per epoch",
         )
     if place.adapts or place.trains_trunk:
         rates["r_max"] = Rate(R_MAX, 1.0, MOST_R, "greatest r of Batch Renorm")

@@ -1,12 +1,12 @@
 """Differentiable ops whose values and gradients are built-in TFLite ops.
 
 TensorFlow's own gradients of a convolution, a ReLU or a softmax cross entropy do not convert, so
-each op here brings its own: it returns its value and its pullback, a function from the gradient of
-the value to the gradients of its inputs, in their order. Arrays are float32 with static shapes of
-rank 4 at most.
+each op here has its own gradient. It returns its value and its pullback, a function from the
+gradient of the value to the gradients of the inputs, in their order. Arrays are float32 with static
+shapes of at most rank 4.
 
-A product of rank 2 with weights that change becomes FULLY_CONNECTED, which delegates do not take,
-so products are rank 3.
+A product of rank 2 with weights that change becomes FULLY_CONNECTED, which delegates do not
+support, so products have rank 3.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from lrtflite_converters.window import Edges, Tensor, Window
 
 Gradients = tuple[Tensor, ...]
 Pullback = Callable[[Tensor], Gradients]
-# A depthwise convolution is a product where that has few enough links between pixels, and patterns
-# enough to make up for the matrices.
+# Most links between pixels, and fewest patterns, for which a depthwise convolution is computed as a
+# product. With fewer patterns, building the matrices takes longer than it saves.
 MOST_LINKS = 1024
 FEWEST_PATTERNS = 8
-# Turns any activation of at least 1e-30 into 1 when its product is clipped to -1..1.
+# Factor that turns any activation of at least 1e-30 into 1 once the product is clipped to -1..1.
 _STEEP = 1e30
 
 
 def matmul(a: Tensor, b: Tensor, *, transpose_b: bool = False) -> Tensor:
-    """(M, K), (K, N) -> (M, N), as a product of rank 3; (1, M, K) gives (1, M, N).
+    """Multiply (M, K), (K, N) -> (M, N), as a product of rank 3; (1, M, K) gives (1, M, N).
 
-    Reshapes, because `a[tf.newaxis]` and `[0]` become strided slices, which copy element by
-    element: they took a fifth of a training step.
+    This uses reshapes, because `a[tf.newaxis]` and `[0]` become strided slices, which copy element
+    by element and took a fifth of a training step.
     """
     product = tf.matmul(_rank_3(a), _rank_3(b), transpose_b=transpose_b)
     return product if len(a.shape) == 3 else tf.reshape(product, product.shape[1:])
 
 
 def pointwise(x: Tensor, kernel: Tensor) -> tuple[Tensor, Pullback]:
-    """A 1x1 convolution, or a dense layer: (M, K), (K, N) -> (M, N).
+    """Apply a 1x1 convolution, or a dense layer: (M, K), (K, N) -> (M, N).
 
-    Each may have a 1 before; `x` says whether the value has.
+    Both may have a leading axis of 1; the value has one if `x` has.
     """
 
     def pull(dy: Tensor) -> Gradients:
@@ -55,7 +55,7 @@ def pointwise(x: Tensor, kernel: Tensor) -> tuple[Tensor, Pullback]:
 def convolution(
     x: Tensor, kernel: Tensor, *, stride: int = 1, edges: Edges = None
 ) -> tuple[Tensor, Pullback]:
-    """k x k with zero padding: (n, H, W, K), (k, k, K, N) -> (n, H/stride, W/stride, N)."""
+    """Convolve with zero padding: (n, H, W, K), (k, k, K, N) -> (n, H/stride, W/stride, N)."""
     window = Window.of(x, kernel, stride, edges)
 
     def pull(dy: Tensor) -> Gradients:
@@ -72,9 +72,9 @@ def convolution(
 def depthwise(
     x: Tensor, kernel: Tensor, *, stride: int = 1, edges: Edges = None, constant: bool = False
 ) -> tuple[Tensor, Pullback]:
-    """k x k per channel: (n, H, W, C), (k, k, C, 1) -> (n, H/stride, W/stride, C).
+    """Convolve per channel: (n, H, W, C), (k, k, C, 1) -> (n, H/stride, W/stride, C).
 
-    A kernel that is `constant` is best left to a delegate.
+    With a `constant` kernel, the built-in op is used, which a delegate runs fastest.
     """
     window = Window.of(x, kernel, stride, edges)
     small = window.links <= MOST_LINKS and (x.shape[0] or 0) >= FEWEST_PATTERNS
@@ -84,7 +84,7 @@ def depthwise(
     def pull(dy: Tensor) -> Gradients:
         flipped = _flip(kernel)
         if stride == 1 and edges is None and kernel.shape[0] % 2:
-            dx = _depthwise(dy, flipped, 1, "SAME")  # the same, without a padded copy
+            dx = _depthwise(dy, flipped, 1, "SAME")  # same result, without a padded copy
         else:
             dx = _depthwise(window.spread(dy), flipped, 1, "VALID")
         taps = [column_sums(tap * dy) for tap in window.taps(x)]
@@ -95,9 +95,10 @@ def depthwise(
 
 
 def _depthwise_product(x: Tensor, kernel: Tensor, window: Window) -> tuple[Tensor, Pullback]:
-    """The same as a product per channel: an image's pixels times a matrix, most of it zeros.
+    """Convolve by one product per channel: an image's pixels times a matrix of mostly zeros.
 
-    More arithmetic, but on a small image it takes less time than a loop over pixels and channels.
+    This does more arithmetic, but on a small image it is faster than a loop over pixels and
+    channels.
     """
     count, channels = x.shape[0], x.shape[3]
     pixels, steps = math.prod(window.image), math.prod(window.steps)
@@ -125,23 +126,23 @@ def _depthwise_product(x: Tensor, kernel: Tensor, window: Window) -> tuple[Tenso
 
 @dataclass(frozen=True)
 class Activation:
-    """An activation whose slope, 0 or 1, can be told from its own value; None is 1 everywhere."""
+    """An activation whose slope, 0 or 1, follows from its value; None means 1 everywhere."""
 
     value: Callable[[Tensor], Tensor]
     slope: Callable[[Tensor], Tensor] | None
 
     def gate(self, y: Tensor, dy: Tensor) -> Tensor:
-        """Return the gradient before the activation, from that of its value `y`."""
+        """Turn the gradient `dy` of the value `y` into that of the input."""
         return dy if self.slope is None else self.slope(y) * dy
 
 
 def _positive(y: Tensor) -> Tensor:
-    """1 where y > 0 and 0 where y = 0; y is not negative. Comparisons are slow and give bools."""
+    """Return 1 where y > 0 and 0 where y = 0, for y >= 0, without comparisons, which are slow."""
     return _clipped(y * _STEEP)
 
 
 def _clipped(y: Tensor) -> Tensor:
-    """To -1..1, which becomes part of the product before it."""
+    """Clip to -1..1, which the converter fuses with the product before it."""
     return tf.clip_by_value(y, -1.0, 1.0)
 
 
@@ -151,7 +152,7 @@ relu6 = Activation(tf.nn.relu6, lambda y: _clipped((y * _STEEP) * (6.0 - y)))
 
 
 def global_average_pool(x: Tensor) -> tuple[Tensor, Pullback]:
-    """(n, H, W, C) -> (n, C). Every pixel has the same gradient, so that is (n, 1, 1, C)."""
+    """Average (n, H, W, C) -> (n, C); the gradient is (n, 1, 1, C), equal for all pixels."""
     _, height, width, channels = x.shape
 
     def pull(dy: Tensor) -> Gradients:
@@ -161,7 +162,7 @@ def global_average_pool(x: Tensor) -> tuple[Tensor, Pullback]:
 
 
 def softmax_cross_entropy(scores: Tensor, targets: Tensor) -> tuple[Tensor, Pullback]:
-    """Mean over the rows of (M, C) scores and targets, which may be soft; no gradient to these."""
+    """Return the mean loss of (M, C) scores; targets may be soft, and get no gradient."""
     log_p = tf.nn.log_softmax(scores)
 
     def pull(dy: Tensor) -> Gradients:
@@ -172,9 +173,9 @@ def softmax_cross_entropy(scores: Tensor, targets: Tensor) -> tuple[Tensor, Pull
 
 
 def _flip(kernel: Tensor) -> Tensor:
-    """A kernel (k, k, ...) turned by 180 degrees.
+    """Rotate a kernel (k, k, ...) by 180 degrees.
 
-    tflite-runtime 2.14 reverses the first of several axes only, and says nothing.
+    One axis is reversed, because tflite-runtime 2.14 silently reverses only the first of several.
     """
     k, _, inputs, outputs = kernel.shape
     turned = tf.reverse(tf.reshape(kernel, [k * k, inputs, outputs]), [0])
@@ -182,7 +183,7 @@ def _flip(kernel: Tensor) -> Tensor:
 
 
 def _padded(x: Tensor, edges: Edges) -> tuple[Tensor, str]:
-    """What a convolution takes, and the padding it is left to do."""
+    """Return the padded input, and the padding argument of the convolution."""
     return (x, "SAME") if edges is None else (tf.pad(x, [[0, 0], *edges, [0, 0]]), "VALID")
 
 
@@ -195,10 +196,10 @@ def _rank_3(x: Tensor) -> Tensor:
 
 
 def _rows(x: Tensor) -> Tensor:
-    """(n, H, W, C) -> (n * H * W, C)."""
+    """Reshape (n, H, W, C) -> (n * H * W, C)."""
     return tf.reshape(x, [-1, x.shape[-1]])
 
 
 def column_sums(x: Tensor) -> Tensor:
-    """(..., C) -> (C,)."""
+    """Sum (..., C) -> (C,)."""
     return tf.reduce_sum(x, axis=list(range(len(x.shape) - 1)))

@@ -1,4 +1,4 @@
-"""Make a bundle: split, convert, compute golden vectors, write all files or none."""
+"""Make a bundle: split the network, convert, compute golden vectors, write all files or none."""
 
 from __future__ import annotations
 
@@ -14,19 +14,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, digest, write_manifest
+from lrtflite.bundle import (
+    FEATURES_FILE,
+    GOLDEN_FILE,
+    HEAD_FILE,
+    INITIAL_FILE,
+    digest,
+    write_manifest,
+)
 from lrtflite.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
+from lrtflite.labels import check_label
 from lrtflite.manifest import File, Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
-from lrtflite.slots import check_label
 from lrtflite.training import Training
 from lrtflite_converters import on_device
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.features import AdaptingFeatures, Features
-from lrtflite_converters.golden import check_parts, golden_vectors
+from lrtflite_converters.golden import check_split, golden_vectors
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
 from lrtflite_converters.latent_range import latent_range
@@ -36,15 +43,16 @@ from lrtflite_converters.split import blocks_above, blocks_below
 from lrtflite_converters.tflite import op_names
 from lrtflite_converters.trunk import Trunk
 
-# As many free slots as the paper's app has beside its ten pre-trained classes.
+# Free slots next to labelled ones: as many as the paper's app adds to its ten classes.
 FREE_SLOTS = 5
+# Slots without labels.
 DEFAULT_SLOTS = 50
 Stage = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Parts:
-    """A network split at the replay layer, and how it trains."""
+class SplitNetwork:
+    """A network split at the replay layer, with the labels of its slots and its training."""
 
     features: Features
     head: Head
@@ -63,32 +71,32 @@ def export_bundle(
 ) -> Path:
     """Convert `network` and write the bundle to the folder `out`.
 
-    With `replace`, a bundle that is there gives way once the new one is whole; a folder with
-    anything else in it is refused. With a `batch` the bundle ships with a memory of these frames.
-    `stage` is told what comes next.
+    With `replace`, the new bundle replaces an old one once it is complete; a folder with any other
+    content is refused. With a `batch`, the bundle ships with a replay memory of these frames.
+    `stage` is called with the name of each stage.
     """
     destination = Destination.at(out, replace=replace)
     stage(f"splitting the network at {options.layer}")
     parts = split_network(network, options)
-    check_parts(network, parts.features, parts.head, options)
+    check_split(network, parts.features, parts.head, options)
     stage("converting the features")
-    contents = {FEATURES: parts.features.to_bytes()}
+    contents = {FEATURES_FILE: parts.features.to_bytes()}
     stage("converting the head")
-    contents[HEAD] = parts.head.to_tflite(variables=True)
+    contents[HEAD_FILE] = parts.head.to_tflite(variables=True)
     stage("computing golden vectors")
-    contents[GOLDEN] = _npz(golden_vectors(parts.features, parts.head, parts.training))
+    contents[GOLDEN_FILE] = _npz(golden_vectors(parts.features, parts.head, parts.training))
     with destination.making_bundle() as made:
         for name, content in contents.items():
             (made / name).write_bytes(content)
         files = {name: digest(made / name) for name in contents}
-        ops = {name: op_names(made / name) for name in (FEATURES, HEAD)}
+        ops = {name: op_names(made / name) for name in (FEATURES_FILE, HEAD_FILE)}
         manifest = dataclasses.replace(_manifest(network, options, parts), files=files, ops=ops)
         _complete(made, manifest, batch, stage)
     return destination.path
 
 
-def split_network(network: Network, options: ExportOptions) -> Parts:
-    """Make the two models of a bundle."""
+def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
+    """Return the two models of a bundle."""
     layer, pooled = options.layer, options.pooled
     training = options.training(network.features(layer if pooled else None))
     feeding = training.feeding
@@ -122,13 +130,13 @@ def split_network(network: Network, options: ExportOptions) -> Parts:
         assert fc7 is not None
         weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
         head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
-    return Parts(features, head, labels, training)
+    return SplitNetwork(features, head, labels, training)
 
 
 def _labels(
     network: Network, options: ExportOptions
 ) -> tuple[tuple[str | None, ...], Sequence[str]]:
-    """Return the label of each slot, and the labels that the network has learned already."""
+    """Return the label of each slot, and the labels that the network has already learned."""
     classifier = network.classifier
     learned: Sequence[str] = getattr(classifier, "labels", ())
     labels = [check_label(label) for label in options.labels or learned]
@@ -146,7 +154,7 @@ def _labels(
     return (*labels, *[None] * (slots - len(labels))), learned
 
 
-def _manifest(network: Network, options: ExportOptions, parts: Parts) -> Manifest:
+def _manifest(network: Network, options: ExportOptions, parts: SplitNetwork) -> Manifest:
     replay_size, policy, codec = options.memory
     return Manifest(
         network=network.architecture.name,
@@ -174,22 +182,22 @@ def _manifest(network: Network, options: ExportOptions, parts: Parts) -> Manifes
 
 
 def _complete(made: Path, manifest: Manifest, batch: FirstBatch | None, stage: Stage) -> None:
-    """Write the manifest; verify, seed and measure the bundle on the runtimes that are here."""
+    """Write the manifest; verify, seed and measure the bundle on the installed runtimes."""
     write_manifest(made, manifest)
     for runtime in installed_runtimes():
-        stage(f"verifying it on {describe_runtime(runtime)}")
+        stage(f"verifying on {describe_runtime(runtime)}")
         on_device.verify(made, runtime)
     if batch is not None and len(batch.slots):
-        stage(f"filling its memory with {len(batch.slots)} latents")
-        files = {**manifest.files, INITIAL: _seed(made, batch)}
+        stage(f"filling the replay memory with {len(batch.slots)} latents")
+        files = {**manifest.files, INITIAL_FILE: _seed(made, batch)}
         manifest = dataclasses.replace(manifest, files=files)
         write_manifest(made, manifest)
     if installed_runtimes():
-        stage("measuring what it costs here")
+        stage("measuring the cost on this machine")
         try:
             costs = on_device.measure(made, installed_runtimes()[0])
         except ConversionError as error:
-            # A full memory may not fit into RAM here; the bundle is good all the same.
+            # A full memory may not fit into this machine's RAM, but the bundle is valid.
             stage(f"not measured: {error}")
         else:
             write_manifest(made, dataclasses.replace(manifest, measured=costs))
@@ -200,7 +208,7 @@ def _seed(made: Path, batch: FirstBatch) -> File:
         frames = Path(folder) / "frames.npz"
         frames.write_bytes(batch.to_npz())
         on_device.seed(made, frames)
-    return digest(made / INITIAL)
+    return digest(made / INITIAL_FILE)
 
 
 def _npz(arrays: dict[str, NDArray[Any]]) -> bytes:

@@ -15,11 +15,11 @@ from lrtflite_converters.blocks.block import Chain, Limits
 from lrtflite_converters.signature import Outputs, SignedModule, saved
 from lrtflite_converters.window import Tensor
 
-# Rates that `adapt` takes: its own, the number of epochs that it stands for, and Batch Renorm's.
+# Inputs of `adapt`: its rate, the number of epochs that one pass stands for, and limits of r and d.
 ADAPT_SCALARS = ("adapt_rate", "epochs", "r_max", "d_max")
-# Greatest rate of one epoch: that of several is computed with its logarithm.
+# Greatest rate of one epoch, below 1 because of the logarithm in `over_epochs`.
 MOST_ADAPT_RATE = 1.0 - 1e-6
-# Numbers below which three or five terms of a series are exact to float32.
+# Argument below which three or five terms of a series are exact in float32.
 SMALL = 0.1
 
 
@@ -32,8 +32,8 @@ class Features(SignedModule):
     def __init__(self, network: Network, replay_layer: str, *, pooled: bool = False) -> None:
         super().__init__()
         output = network.output(replay_layer, pooled=pooled)
-        # Only the variables are tracked: saving a tracked Keras model traces each of its layers
-        # several times over, which is most of a conversion's time and changes no byte of the file.
+        # Track only the variables. Saving a tracked Keras model traces each layer several times,
+        # which takes most of a conversion's time and does not change the file.
         object.__setattr__(self, "below", keras.Model(network.model.input, output, name="below"))
         object.__setattr__(self, "network", network)
         self.tracked = self.below.variables
@@ -49,11 +49,11 @@ class Features(SignedModule):
         return "uint8" if self.reads_frames else "float32"
 
     def declare_all(self, *, group: int) -> None:
-        """Declare the signatures; `group` is how many frames `adapt` takes at a time."""
+        """Declare the signatures; `adapt` takes `group` frames at a time."""
         self.sizes = Sizes(
             input_size=self.network.input_size,
             latent_shape=self.latent_shape,
-            slots=0,  # no signature of the features has classes
+            slots=0,  # the features have no classes
             batch_size=0,
             group=group,
             extracted=self.latent_dtype,
@@ -61,7 +61,7 @@ class Features(SignedModule):
         self.declare(signatures_of(FEATURES)["extract"], self.sizes, self.extract)
 
     def extract(self, frames: Tensor) -> Outputs:
-        """(n, H, W, 3) uint8 RGB -> latents (n, ...) float32; frames where these are replayed."""
+        """Return latents (n, ...) of frames (n, H, W, 3) uint8 RGB; some bundles replay frames."""
         if self.reads_frames:
             return {"latents": tf.identity(frames)}
         return {"latents": self.below(self.network.scale(frames), training=False)}
@@ -72,9 +72,9 @@ class Features(SignedModule):
 
 
 class AdaptingFeatures(Features):
-    """Features with moments that move: `adapt` passes frames as training would.
+    """Features whose moments move: `adapt` passes frames forward as in training.
 
-    Weights, gamma and beta are constants; the moments are variables, with `save` and `restore`.
+    Weights, gamma and beta are constants. The moments are variables, with `save` and `restore`.
     """
 
     chain: Chain
@@ -82,7 +82,7 @@ class AdaptingFeatures(Features):
     def __init__(
         self, network: Network, replay_layer: str, chain: Chain, *, group: int, pooled: bool = False
     ) -> None:
-        """`chain` has the blocks from the frames to the latents."""
+        """Make the variables; `chain` has the blocks from the frames to the latents."""
         object.__setattr__(self, "chain", chain)
         self.group = group
         self.moments = {
@@ -103,10 +103,10 @@ class AdaptingFeatures(Features):
         return {"latents": tf.reshape(x, [-1, *self.latent_shape])}
 
     def adapt(self, frames: Tensor, rates: Mapping[str, Tensor]) -> Outputs:
-        """Move the moments towards those of these frames; return the largest move of a moment."""
+        """Move the moments towards those of these frames; return the largest change."""
         values, x = self._values(), self.network.scale(frames)
         limits = Limits(rates["r_max"], rates["d_max"])
-        trace = self.chain.forward([x], _Frames(), values, limits, frozen=True)
+        trace = self.chain.forward([x], _FrameInput(), values, limits, frozen=True)
         mover = _Mover(self.moments, over_epochs(rates["adapt_rate"], rates["epochs"]))
         for norm, names in trace.norms():
             mover.moments(norm, names, values)
@@ -118,7 +118,7 @@ class AdaptingFeatures(Features):
         return {"restored": tf.constant([float(len(self.moments))])}
 
     def _values(self) -> dict[str, Tensor]:
-        """Return constants, but for the moments as they are."""
+        """Return all tensors: the moments as they are, the others as constants."""
         constants = {
             name: tf.constant(np.asarray(value, np.float32))
             for name, value in self.chain.tensors.items()
@@ -129,11 +129,11 @@ class AdaptingFeatures(Features):
 
 
 def over_epochs(rate: Tensor, epochs: Tensor) -> Tensor:
-    """Return 1 - (1 - rate)^epochs: one pass with the rate of several.
+    """Return 1 - (1 - rate)^epochs, the rate of one pass that stands for several.
 
-    In float32 1 - rate keeps few digits of a small rate, and log1p and expm1 are not built-in ops,
-    so small numbers take the first terms of a series. No term undoes another one: optimisers of
-    graphs would cancel (1 + x) - 1.
+    In float32, 1 - rate keeps few digits of a small rate, and log1p and expm1 are not built-in ops,
+    so small arguments use the first terms of a series. The trick (1 + x) - 1 does not work,
+    because graph optimisers cancel it.
     """
     rate = tf.minimum(rate, MOST_ADAPT_RATE)
     s = rate / (2.0 - rate)
@@ -145,20 +145,20 @@ def over_epochs(rate: Tensor, epochs: Tensor) -> Tensor:
     return tf.where(u < SMALL, near, 1.0 - tf.exp(-u))
 
 
-class _Frames:
-    """The source of the first block; nothing goes backward here."""
+class _FrameInput:
+    """The input of the first block; there is no backward pass here."""
 
     takes_gradient = False
 
     def again(self, part: int, *, after: Tensor) -> Any:
-        raise TypeError("frames are not computed again")
+        raise TypeError("Expected no backward pass through the features, got one; use forward only")
 
     def gate(self, y: Tensor, dy: Tensor) -> Tensor:
         return dy
 
 
 class _Mover:
-    """Moves moments at one rate, and notes by how much."""
+    """Moves moments at one rate, and records the changes."""
 
     def __init__(self, variables: Mapping[str, tf.Variable], rate: Tensor) -> None:
         self.variables, self.rate = variables, rate

@@ -1,7 +1,7 @@
-"""Golden vectors: inputs of a golden session, and what TensorFlow makes of them.
+"""Golden vectors: the inputs of the golden sessions, and the outputs that TensorFlow computes.
 
-`lrtflite.golden` has the session itself, for TensorFlow and for every client alike. The first
-session has one class, so the trunk rests; the second meets that class and new ones.
+`lrtflite.golden` runs the sessions, in TensorFlow and in every client. The first session has one
+class, so the trunk rests. The second has that class and new ones.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from lrtflite_converters.heads.head import Head
 from lrtflite_converters.options import ExportOptions
 
 FRAMES = 6
-# Frames of each session. One class first: rounding grows with every step through many layers.
+# Frames of each session. The first has one class, because rounding grows with each trunk step.
 SESSIONS = (1, FRAMES)
 STEPS = 2
-# Rates that replace a bundle's own, great enough that the change of a weight stands out from the
-# rounding of the weight itself, and small enough that rounding does not grow.
+# Rates that replace the bundle's own: large enough that the change of a weight exceeds its rounding
+# error, and small enough that rounding errors do not grow.
 GOLDEN_RATES = {
     "lr": 0.01,
     "trunk_lr": 0.001,
@@ -37,14 +37,14 @@ GOLDEN_RATES = {
     "adapt_rate": 0.1,
     "epochs": 1.0,
 }
-# Largest latent of an untrained network, which fades from layer to layer: nothing could be learned.
+# Largest latent below which nothing can be learned: values of an untrained network fade with depth.
 FAINTEST = 1e-6
 # Largest rounding error allowed through 27 layers, relative to the largest feature.
 ROUNDING = 1e-3
 
 
-def check_parts(network: Network, features: Features, head: Head, options: ExportOptions) -> None:
-    """Raise unless the two parts, one after the other, are the network, and it makes sense."""
+def check_split(network: Network, features: Features, head: Head, options: ExportOptions) -> None:
+    """Raise unless features and head together compute what the network does, with finite values."""
     model = network.model
     frames = _frames(network.input_size, np.random.default_rng(0))
     last = options.layer if options.pooled else network.architecture.pooled
@@ -55,7 +55,7 @@ def check_parts(network: Network, features: Features, head: Head, options: Expor
     if not np.isfinite(expected).all():
         raise ModelError(
             f"Expected a network with finite weights, got NaN or infinity from {model.name}; "
-            "train it again with a lower rate"
+            "train it again with a lower learning rate"
         )
     highest = np.abs(latents).max()
     if highest < FAINTEST:
@@ -67,12 +67,12 @@ def check_parts(network: Network, features: Features, head: Head, options: Expor
     if not worst <= ROUNDING * largest:  # NaN fails too
         raise ConversionError(
             f"Expected the features of {model.name} from its two parts, got a difference of "
-            f"{worst:.1e} where the largest is {largest:.1e}; this is a fault of the converter"
+            f"{worst:.1e} where the largest is {largest:.1e}; this is a bug, please report it"
         )
 
 
 def golden_vectors(features: Features, head: Head, training: Training) -> Arrays:
-    """Return the arrays of `golden.npz`. Both models are left in the state they came with."""
+    """Return the arrays of `golden.npz`; both models end in the state in which they came."""
     signatures = (*features.signatures.values(), *head.signatures.values())
     taken = {name for signature in signatures for name in signature.inputs}
     given = _inputs(features.network.input_size, head.slots, training, taken)
@@ -111,7 +111,7 @@ def _inputs(input_size: int, slots: int, training: Training, taken: Collection[s
 
 
 def _once(seen: int, size: int) -> NDArray[np.int32]:
-    """(mini-batches, size) int32: each of the first `seen` frames once, -1 in empty places."""
+    """Return (mini-batches, size) int32: each of the first `seen` frames once, then -1."""
     batches = -(-FRAMES // size)
     rows = np.full(batches * size, -1, np.int32)
     rows[:seen] = np.arange(seen)
@@ -123,7 +123,7 @@ def _save(model: Features | Head) -> Mapping[str, NDArray[Any]]:
 
 
 def _frames(size: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """(FRAMES, size, size, 3) uint8: smooth coloured waves, so that every layer has work."""
+    """Return (FRAMES, size, size, 3) uint8: smooth coloured waves, which excite every layer."""
     grid = np.linspace(0, 2 * np.pi, size)
     waves = rng.uniform(0.5, 6, (FRAMES, 3, 2))
     phases = rng.uniform(0, 2 * np.pi, (FRAMES, 3, 1, 1))

@@ -1,4 +1,4 @@
-"""The least and the greatest value that a replay layer can give."""
+"""The least and the greatest value in the output of a replay layer."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import tf_keras as keras
 from lrtflite.host.network import Network
 from lrtflite_converters.split import maker
 
-# Standard deviations beyond which no normalised value is believed. The most seen was 39: ImageNet
-# weights with ReLU in place of ReLU6, on photographs, noise and checkerboards.
+# Most standard deviations assumed for a normalised value. The greatest value measured was 39:
+# ImageNet weights with ReLU in place of ReLU6, on photographs, noise and checkerboards.
 MOST_DEVIATIONS = 64
-# Limits where nothing is known of the last layer: no latent of a trained network comes near them.
+# Limit for unknown kinds of layers, far above the latents of any trained network.
 UNKNOWN = 1e4
 
 
 def latent_range(network: Network, replay_layer: str) -> tuple[float, float]:
     """Return the limits of a latent: 0 to 6 after ReLU6.
 
-    A plain ReLU has no upper limit, and a Batch Renorm without an activation none at all, so the
-    normalised values are limited to MOST_DEVIATIONS.
+    A plain ReLU has no upper limit, and Batch Renorm without an activation has neither limit, so
+    normalised values are assumed to be within MOST_DEVIATIONS.
     """
     if network.architecture.reads_frames(replay_layer):
         return 0.0, 255.0

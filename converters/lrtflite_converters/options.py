@@ -1,4 +1,4 @@
-"""How a bundle learns: what `convert` takes, checked before TensorFlow is loaded."""
+"""Options of a conversion, checked before TensorFlow is loaded."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from lrtflite_converters.defaults import (
 )
 from lrtflite_converters.strategies import STRATEGIES, Strategy, default_strategy
 
-# Places in a mini-batch: the training step above a low layer takes 10 MB for each.
+# Most patterns in a mini-batch. A training step above a low layer takes 10 MB for each.
 LARGEST_BATCH = 4096
-# Values that a variance needs at least.
+# Least patterns from which Batch Renorm can compute a variance.
 SMALLEST_RENORM_BATCH = 2
-# Latents that ship with what a model learned on the host: as many as the paper's app has.
+# Default number of latents that ship with a model trained on the host, as in the paper's app.
 SEED_MEMORY = 500
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a bundle learns. None stands for the default at the replay layer.
+    """Options of a bundle. None stands for the default at the replay layer.
 
-    With `pooled`, latents are the global average of the replay layer's output. `rates` are numbers
-    by name, as `Training.with_options` takes them; `seed_memory` latents ship with what a model
-    learned on the host.
+    With `pooled`, latents are the replay layer's output averaged over all pixels. `rates` are
+    numbers by name, as in `Training.with_options`. `seed_memory` is the number of latents that ship
+    with a model trained on the host.
     """
 
     network: str = "mobilenet_v1"
@@ -61,7 +61,7 @@ class ExportOptions:
         if not self.train_depthwise and not place.trains_trunk:
             raise ModelError(
                 f"Expected no --freeze-depthwise at {self.layer}, where only the last layer "
-                "trains; leave it out, or replay a lower layer"
+                "trains; leave it out, or choose a lower --replay-layer"
             )
         self.training(MEASURED_FEATURES)  # raises for a rate that is unknown or out of its limits
         check_memory(*self.memory)
@@ -87,7 +87,7 @@ class ExportOptions:
 
     @property
     def minibatch(self) -> tuple[int, int]:
-        """Return its size, and how many of it are new."""
+        """Return the size of a mini-batch, and the number of new patterns in it."""
         default = self.chosen_strategy.feeding(self.place(MEASURED_FEATURES))
         size = default.batch_size if self.batch_size is None else self.batch_size
         if self.new_per_batch is not None:
@@ -96,7 +96,7 @@ class ExportOptions:
 
     @property
     def memory(self) -> tuple[int, str, str]:
-        """Return how many latents a new learner keeps, the policy that chooses them, the codec."""
+        """Return the capacity, the policy and the codec of a new learner's memory."""
         return (
             self.chosen_strategy.replay_size if self.replay_size is None else self.replay_size,
             self.policy or POLICY,
@@ -107,7 +107,7 @@ class ExportOptions:
         return Place(self.architecture, self.layer, features, self.adapt_moments, self.pooled)
 
     def training(self, features: int) -> Training:
-        """Return how a head above so many features trains."""
+        """Return the training of a head with this length of its feature vector."""
         default = self.chosen_strategy.training(self.place(features))
         size, new = self.minibatch
         feeding = replace(default.feeding, batch_size=size, new_per_batch=new)
@@ -129,7 +129,7 @@ class ExportOptions:
             raise ModelError(
                 f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below "
                 f"{self.architecture.resting_layers[0]}, where Batch Renorm takes moments of it, "
-                f"got {batch}; the paper uses 128"
+                f"got {batch}; give a larger --batch-size, the paper uses 128"
             )
 
     def _check_pooled(self) -> None:
@@ -151,8 +151,8 @@ class ExportOptions:
         new = self.minibatch[1]
         if new < SMALLEST_RENORM_BATCH:
             raise ModelError(
-                f"Expected at least {SMALLEST_RENORM_BATCH} new patterns a mini-batch to adapt "
-                f"moments to, got {new}; give more with --new-per-batch"
+                f"Expected at least {SMALLEST_RENORM_BATCH} new patterns per mini-batch to adapt "
+                f"moments to, got {new}; give a larger --new-per-batch"
             )
 
     def _check_classes(self) -> None:

@@ -1,4 +1,4 @@
-"""Put off a computation in a graph until something else is there."""
+"""Delay a computation in a graph until another one is done."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from lrtflite_converters.window import Tensor
 
 
 def after(vector: Tensor, *triggers: Tensor, apart: bool = False) -> Tensor:
-    """`vector`, not to be used before the triggers are there.
+    """Return `vector`, which cannot be used before the triggers are computed.
 
-    What the backward pass needs of the forward one is cheaper to compute again than to keep, but
-    a converter merges equal expressions, and a runtime computes what it can as early as it can.
-    This adds zeros that only the triggers give.
+    The backward pass computes values of the forward pass again, because keeping them takes too much
+    memory. But a converter merges equal expressions, and a runtime computes everything as early as
+    possible. To prevent both, this adds zeros that depend on the triggers.
 
-    A delegate keeps what goes into and out of one of its parts of the graph until all of that part
-    is done. `apart` ends such a part: delegates leave it to the runtime to make integers.
+    A delegate keeps the inputs and outputs of its part of the graph until the whole part is done.
+    `apart` ends such a part with a cast to integers, which delegates leave to the runtime.
     """
     for trigger in triggers:
         rank = len(trigger.shape)

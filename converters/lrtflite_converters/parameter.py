@@ -1,4 +1,4 @@
-"""A weight that trains: its variable, its momentum, and the regulariser that guards it."""
+"""A weight that trains: its variable, its momentum, and its step under a regulariser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Sgd:
     weight_decay: Tensor
 
     def after(self, trigger: Tensor) -> Sgd:
-        """Return the same, for a step that should not be prepared before `trigger` is there."""
+        """Return the same rates, for a step that must wait for `trigger`."""
         return replace(
             self,
             momentum=ordered_after(self.momentum, trigger, apart=True),
@@ -39,14 +39,14 @@ class Parameter(tf.Module):
         self.label = name
         self.decays = decays
         self.variable = variable
-        # Its first value does not matter, `begin` comes first; but the file holds it, and these
-        # values it holds anyhow.
+        # The initial value is never used, because `begin` sets it. A copy of the weights adds
+        # nothing to the file, which holds them already.
         self.velocity = tf.Variable(variable, name=f"{name}_v")
 
     def begin(self, zero: Tensor) -> None:
-        """Start a session: momentum from `zero`, which is not a constant.
+        """Start a session: set the momentum to `zero`, which must not be a constant.
 
-        Zeros that are would be in the file, as many as there are weights.
+        A constant would be written to the file as one zero per weight.
         """
         self.velocity.assign(tf.fill(self.velocity.shape, zero))
 
@@ -58,7 +58,7 @@ class Parameter(tf.Module):
         regulariser: Regulariser,
         rates: Mapping[str, Tensor],
     ) -> None:
-        """Move v = momentum * v + gradient [+ decay * w], w = w - lr * v; `value` is w."""
+        """Compute v = momentum * v + gradient [+ decay * w], w = w - lr * v; `value` is w."""
         plain = gradient
         gradient = regulariser.gradient(self, value, gradient, rates)
         if self.decays:

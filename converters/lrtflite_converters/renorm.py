@@ -1,4 +1,4 @@
-"""Batch Renorm in training mode and its gradient, of a batch that comes in parts."""
+"""Batch Renorm in training mode, and its gradient, for a mini-batch in parts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from lrtflite_converters.window import Tensor
 
 @dataclass(frozen=True)
 class Renorm:
-    """What Batch Renorm in training mode does to one batch: y = scale * x + shift per channel.
+    """Batch Renorm of one mini-batch in training mode: y = scale * x + shift per channel.
 
-    The batch may come in parts, which share nothing but their sums; so a large batch never needs
-    more than a part's worth of intermediate arrays.
+    The parts of a mini-batch share only sums over their pixels, so intermediate arrays are never
+    larger than one part.
     """
 
-    scale: Tensor  # (C,), as all below
+    scale: Tensor  # (C,), like all tensors below
     shift: Tensor
     r: Tensor
     d: Tensor
@@ -43,10 +43,10 @@ class Renorm:
         d_max: Tensor,
         epsilon: float = 1e-5,
     ) -> Renorm:
-        """`parts` are (..., C); `mean` and `variance` the moving moments from before this step."""
+        """Normalise `parts` (..., C); `mean` and `variance` are the old moving moments."""
         count = float(sum(math.prod(x.shape[:-1]) for x in parts))
         batch_mean = _total(column_sums(x) for x in parts) / count
-        # Not the mean of squares less the square of the mean, which cancels in float32.
+        # The mean of squares minus the square of the mean would lose all digits in float32.
         squares = _total(column_sums(tf.math.squared_difference(x, batch_mean)) for x in parts)
         batch_variance = squares / count
         batch_sigma, sigma = tf.sqrt(batch_variance + epsilon), tf.sqrt(variance + epsilon)
@@ -68,15 +68,15 @@ class Renorm:
         return self.scale * x + self.shift
 
     def moved(self, mean: Tensor, variance: Tensor, *, rate: Tensor) -> tuple[Tensor, Tensor]:
-        """The moving moments after this batch; `rate` is the share of the new ones."""
+        """Return the moving moments after this batch; `rate` is the share of the batch."""
         return mean + rate * (self.mean - mean), variance + rate * (self.unbiased - variance)
 
     def after(self, *triggers: Tensor) -> Renorm:
-        """The same, for a value that should not be computed before these are there."""
+        """Return the same, for a value that must wait for the triggers."""
         return replace(self, scale=after(self.scale, *triggers))
 
     def pull(self, parts: Sequence[Tensor], dys: Sequence[Tensor]) -> RenormPull:
-        """Of all parts: through the batch's moments, not through r and d."""
+        """Return the pullback of all parts, through the batch's moments but not through r and d."""
         # With x^ = (x - mean) / sigma: dx = scale (dy - mean(dy) - x^ mean(dy x^)), which is
         # a dy + b x + c with one a, b, c per channel.
         sum_dy = _total(column_sums(dy) for dy in dys)
@@ -94,9 +94,9 @@ class Renorm:
 
 @dataclass(frozen=True)
 class RenormPull:
-    """From the gradient of a part to that of what came in: dx = a * dy + b * x + c per channel."""
+    """The pullback of one mini-batch: dx = a * dy + b * x + c per channel."""
 
-    a: Tensor  # (C,), as all below
+    a: Tensor  # (C,), like all tensors below
     b: Tensor
     c: Tensor
     dgamma: Tensor
@@ -106,7 +106,7 @@ class RenormPull:
         return self.a * dy + (self.b * x + self.c)
 
     def after(self, *triggers: Tensor, apart: bool = False) -> RenormPull:
-        """The same, for a gradient that should not be computed before these are there."""
+        """Return the same, for a gradient that must wait for the triggers."""
         late = {name: after(getattr(self, name), *triggers, apart=apart) for name in ("a", "b")}
         return replace(self, **late)
 

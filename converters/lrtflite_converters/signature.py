@@ -14,15 +14,15 @@ from lrtflite.runtime import Signature, Tensor
 from lrtflite_converters.tflite import to_tflite
 
 Outputs = dict[str, tf.Tensor]
-# A number that a client feeds. Shape [1] and not []: ai-edge-litert's 64-bit ARM wheels crash when
-# an input is resized to an empty shape, which Python's signature runner does to every scalar.
+# A number that a client feeds. Its shape is [1], because ai-edge-litert's 64-bit ARM wheels crash
+# when an input is resized to [], as Python's signature runner does with every scalar.
 SCALAR = Tensor((1,), np.dtype(np.float32))
 
 
 class SignedModule(tf.Module):
-    """A module with signatures; it runs them in TensorFlow as a client would run them.
+    """A module with signatures, which it also runs in TensorFlow, as a client would.
 
-    `functions` has the traced functions by name, `signatures` their inputs and outputs.
+    `functions` has the traced functions by name; `signatures` has their inputs and outputs.
     """
 
     functions: dict[str, Any]
@@ -30,7 +30,8 @@ class SignedModule(tf.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        object.__setattr__(self, "functions", {})  # traced functions are saved as signatures only
+        # Not tracked, because traced functions are saved as signatures only.
+        object.__setattr__(self, "functions", {})
         object.__setattr__(self, "signatures", {})
 
     def declare(
@@ -44,8 +45,8 @@ class SignedModule(tf.Module):
     ) -> None:
         """Trace `function` as a signature of the contract.
 
-        It gets the contract's inputs by name, the `rates` as one mapping of scalars (if it takes
-        any) and the named `tensors` as another; outputs that are scalars become [1].
+        `function` gets the contract's inputs by name, the `rates` as one mapping of scalars (if the
+        signature takes any) and the named `tensors` as another. Scalar outputs become [1].
         """
         fixed = {name: sizes.tensor(wanted) for name, wanted in spec.inputs.items()}
         named = {
@@ -87,7 +88,7 @@ class SignedModule(tf.Module):
 
 
 def saved(state: Mapping[str, tf.Variable], zero: tf.Tensor) -> Outputs:
-    """Return the tensors of a `save`; the smallest one uses the input, so that it is kept."""
+    """Return the tensors of `save`; the smallest uses `zero`, so that the converter keeps it."""
     smallest = min(state, key=lambda name: int(np.prod(state[name].shape)))
     return {
         name: tf.identity(variable) + zero if name == smallest else tf.identity(variable)

@@ -1,8 +1,9 @@
 """Split a network at a replay layer: Keras layers become blocks that train.
 
-The walk goes from the upper end down. The table `MATCHERS` has a function for each kind of layer
-that a block may end with; it takes that layer, and whatever belongs to it below, and says where to
-go on. To let one more kind of layer train, write such a function.
+The walk goes from the last layer down. The table `MATCHERS` has a function for each kind of layer
+that may end a block. The function turns that layer, and the layers below that belong to it, into a
+block, and returns the tensor at which the walk goes on. To let one more kind of layer train, write
+such a function.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ layers = keras.layers
 
 @dataclass(frozen=True)
 class Walk:
-    """A walk down to the output of a layer; `train_depthwise` is as in `ExportOptions`."""
+    """A walk down to `stop`, the output of the layer `first`; see `ExportOptions` for the rest."""
 
     first: str
     stop: Any
     train_depthwise: bool
 
     def chain(self, tensor: Any) -> Chain:
-        """Return the blocks from where the walk stops up to `tensor`."""
+        """Return the blocks from `stop` up to `tensor`."""
         blocks: list[Block] = []
         while tensor is not self.stop:
             layer = maker(tensor)
@@ -48,18 +49,18 @@ class Walk:
     def _unknown(self, layer: Any) -> ModelError:
         if isinstance(layer, layers.InputLayer):
             return ModelError(
-                f"Expected a chain of layers that begins at {self.first}, got one that passes it "
-                f"by and begins at {describe(layer)}; replay a layer that all above it pass"
+                f"Expected a chain of layers that begins at {self.first}, got a path around it "
+                f"that begins at {describe(layer)}; choose a replay layer that all paths go through"
             )
-        known = ", ".join(kind.__name__ for kind in TRAINABLE)
+        supported = ", ".join(kind.__name__ for kind in TRAINABLE)
         return ModelError(
-            f"Expected layers that train with built-in ops ({known}), got {describe(layer)}; "
-            "replay a layer above it, without --adapt-moments"
+            f"Expected layers that train with built-in ops ({supported}), got {describe(layer)}; "
+            "choose a replay layer above it, without --adapt-moments"
         )
 
 
 def blocks_above(network: Network, replay_layer: str, *, train_depthwise: bool) -> Chain:
-    """Return the blocks above a replay layer, up to the pooled one; none above that itself."""
+    """Return the blocks above a replay layer, up to the pooled layer."""
     return _between(network, replay_layer, network.architecture.pooled, train_depthwise)
 
 
@@ -97,7 +98,7 @@ def _match_renorm(layer: Any, walk: Walk) -> tuple[Block, Any]:
 
 
 def _match_unit(last: Any, norm: Any, walk: Walk) -> tuple[Block, Any]:
-    """`last` is the activation, or `norm` itself where there is none."""
+    """Match a unit; `last` is the activation, or `norm` if there is none."""
     convolution = maker(norm.input)
     if not isinstance(convolution, (layers.Conv2D, layers.DepthwiseConv2D)):
         raise _out_of_turn(last, convolution)
@@ -118,48 +119,59 @@ def _match_unit(last: Any, norm: Any, walk: Walk) -> tuple[Block, Any]:
 
 
 def _match_add(layer: Any, walk: Walk) -> tuple[Block, Any]:
-    """Find the path that adds nothing of its own: the other one leads back to where it begins."""
+    """Match a residual block: one input of the sum is also where the other path begins."""
     inputs = list(layer.input)
     if len(inputs) == 2:
-        for joined, made in (inputs, reversed(inputs)):
-            inner = Walk(maker(joined).name, joined, walk.train_depthwise)
-            try:
-                chain = inner.chain(made)
-            except ModelError:
-                continue
-            if chain.output == chain.image:  # Keras would also stretch one path to the other
+        joined, made = inputs if _leads_to(inputs[0], inputs[1]) else reversed(inputs)
+        if _leads_to(joined, made):
+            chain = Walk(maker(joined).name, joined, walk.train_depthwise).chain(made)
+            if chain.output == chain.image:  # Keras would broadcast other shapes
                 return Residual(chain), joined
     raise ModelError(
-        f"Expected a sum of a layer and what units make of it, got {describe(layer)} of other "
-        "paths; replay a layer above it"
+        f"Expected a sum of a layer and a chain of units on top of it, got {describe(layer)} of "
+        "other paths; choose a replay layer above it"
     )
 
 
+def _leads_to(lower: Any, upper: Any) -> bool:
+    """Return whether `upper` is made from `lower`, among other things perhaps."""
+    waiting, seen = [upper], set()
+    while waiting:
+        tensor = waiting.pop()
+        if tensor is lower:
+            return True
+        layer = maker(tensor)
+        if id(layer) not in seen and not isinstance(layer, layers.InputLayer):
+            seen.add(id(layer))
+            waiting += layer.input if isinstance(layer.input, list) else [layer.input]
+    return False
+
+
 def _activation(layer: Any) -> Activation:
-    known = {None: ops.relu, 6.0: ops.relu6}
+    supported = {None: ops.relu, 6.0: ops.relu6}
     highest = None if layer.max_value is None else float(layer.max_value)
-    if highest not in known or layer.negative_slope or layer.threshold:
+    if highest not in supported or layer.negative_slope or layer.threshold:
         raise ModelError(
-            f"Expected ReLU or ReLU6, got {describe(layer)} of another shape; "
-            "replay a layer above it"
+            f"Expected ReLU or ReLU6, got {describe(layer)} with other settings; "
+            "choose a replay layer above it"
         )
-    return known[highest]
+    return supported[highest]
 
 
 def _out_of_turn(layer: Any, below: Any) -> ModelError:
     return ModelError(
         f"Expected a convolution, BatchRenorm and ReLU in turn, got {describe(layer)} on top of "
-        f"{describe(below)}; build the network of such units, as `lrtflite train` does"
+        f"{describe(below)}; build the network from such units, as `lrtflite train` does"
     )
 
 
 Matcher = Callable[[Any, Walk], tuple[Block, Any]]
-# Matcher of each kind of layer that a block may end with.
+# Matcher of each kind of layer that may end a block.
 MATCHERS: dict[type, Matcher] = {
     layers.GlobalAveragePooling2D: _match_pooling,
     layers.ReLU: _match_relu,
     BatchRenorm: _match_renorm,
     layers.Add: _match_add,
 }
-# Every kind of layer that may be part of a block.
+# Kinds of layers that may be part of a block.
 TRAINABLE = (layers.ZeroPadding2D, layers.Conv2D, layers.DepthwiseConv2D, *MATCHERS)

@@ -1,7 +1,7 @@
 """Strategies: a head with its regulariser, its rates and its feeding, under the name a user types.
 
-To add one, register a `Strategy` in `STRATEGIES`. Nothing here needs TensorFlow: what a user typed
-is checked before that is loaded.
+To add one, register a `Strategy` in `STRATEGIES`. This module does not import TensorFlow, because
+options are checked before TensorFlow is loaded.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ from lrtflite_converters.defaults import (
 
 @dataclass(frozen=True)
 class Strategy:
-    """How a bundle learns.
+    """A head with its regulariser, rates and feeding.
 
-    `head` and `regulariser` are names in HEADS and REGULARISERS. `trunk` says whether the strategy
-    needs layers that train below the last one (True), cannot have them (False), or takes both.
+    `head` and `regulariser` are names in HEADS and REGULARISERS. `trunk` is
+    True for a strategy that needs layers that train below the last one, False for one that cannot
+    have them, None for one that takes both.
     """
 
     summary: str
@@ -43,28 +44,30 @@ class Strategy:
     replay_size: int = REPLAY_SIZE
 
     def training(self, place: Place) -> Training:
-        """Return how a session trains by default at a place."""
+        """Return the default training at a place."""
         return Training(self.feeding(place), {**self.rates(place), **renorm_rates(place)})
 
     def check(self, name: str, place: Place) -> None:
-        """Raise ModelError where the strategy does not fit the replay layer."""
+        """Raise ModelError if the strategy does not fit the replay layer."""
         if self.trunk is None or self.trunk == place.trains_trunk:
             return
         layers = place.architecture.resting_layers
         where = f"at {' or '.join(layers)}" if not self.trunk else f"below {layers[0]}"
         raise ModelError(
             f"Expected the strategy {name!r} {where}, got the replay layer {place.replay_layer!r}; "
-            f"choose such a layer, or leave --strategy out ({default_strategy(place)})"
+            f"choose such a layer, or leave --strategy out, which takes {default_strategy(place)!r}"
         )
 
 
 STRATEGIES: Table[Strategy] = Table(
     "strategy",
     {
-        "cwr": Strategy("the last layer alone, as CWR*", "cwr", trunk=False),
-        "ar1free": Strategy("all above the replay layer, the last one as CWR*", "cwr", trunk=True),
+        "cwr": Strategy("trains the last layer alone, by CWR*", "cwr", trunk=False),
+        "ar1free": Strategy(
+            "trains all layers above the replay layer, the last one by CWR*", "cwr", trunk=True
+        ),
         "lda": Strategy(
-            "a last layer in closed form, from sums that no session can overwrite",
+            "solves the last layer in closed form, from sums that no session overwrites",
             "lda",
             rates=lambda place: temperature(LDA_TEMPERATURE),
             feeding=gathering,
@@ -72,7 +75,7 @@ STRATEGIES: Table[Strategy] = Table(
             replay_size=0,
         ),
         "ncm": Strategy(
-            "the nearest class mean, from sums as well",
+            "answers the nearest class mean, from sums as well",
             "ncm",
             rates=lambda place: temperature(NCM_TEMPERATURE),
             feeding=gathering,
@@ -84,5 +87,5 @@ STRATEGIES: Table[Strategy] = Table(
 
 
 def default_strategy(place: Place) -> str:
-    """Return the name of the strategy at a place where the user chose none."""
+    """Return the name of the default strategy at a place."""
     return "ar1free" if place.trains_trunk else "cwr"

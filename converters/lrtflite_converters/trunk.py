@@ -15,16 +15,16 @@ from lrtflite_converters.parameter import Parameter, Sgd, TrunkStep
 from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.window import Tensor
 
-# Bytes aimed at for the largest array of a part, which should stay in the cache; and how many parts
-# there are at most, because each makes the graph longer.
+# Target size in bytes of the largest array of a part, which should stay in the cache. There are at
+# most MOST_PARTS parts, because each makes the graph longer.
 PART_BYTES = 2 << 20
 MOST_PARTS = 8
-# Rates that `train` takes for a trunk.
+# Rates that `train` takes for the trunk.
 TRUNK_SCALARS = ("trunk_lr", "moment_rate", "r_max", "d_max")
 
 
 class Trunk(tf.Module):
-    """A chain of blocks that ends in a vector of features; an empty one passes latents on."""
+    """A chain of blocks from latents to feature vectors; an empty trunk returns its latents."""
 
     chain: Chain
     scale: Callable[[Tensor], Tensor] | None
@@ -36,9 +36,9 @@ class Trunk(tf.Module):
         scale: Callable[[Tensor], Tensor] | None = None,
         regulariser: Regulariser | None = None,
     ) -> None:
-        """`scale` is given where latents are frames."""
+        """Make the variables of `chain`; `scale` is for latents that are frames."""
         super().__init__()
-        object.__setattr__(self, "chain", chain)  # values, and nothing to track
+        object.__setattr__(self, "chain", chain)  # not tracked: it has no variables
         object.__setattr__(self, "scale", scale)
         self.state = {
             name: tf.Variable(np.asarray(value, np.float32), name=name)
@@ -61,7 +61,7 @@ class Trunk(tf.Module):
 
     @property
     def features(self) -> int:
-        """Return the length of what comes out."""
+        """Return the length of a feature vector."""
         (length,) = self.chain.output
         return length
 
@@ -76,42 +76,42 @@ class Trunk(tf.Module):
         self.regulariser.begin(zero)
 
     def infer(self, latents: Tensor) -> Tensor:
-        """(n, *latent_shape) -> (n, F), with the moving moments."""
+        """Turn latents (n, ...) into features (n, F), with the moving moments."""
         return self.chain.infer(self.first(latents), self._values())
 
     def infer_parts(self, latents: Tensor) -> Tensor:
-        """`infer` for a whole mini-batch, in parts: large arrays are there one part at a time."""
+        """Run `infer` on a mini-batch part by part, which keeps intermediate arrays small."""
         values = self._values()
-        xs = Latents(self, latents, self._sizes(latents)).parts()
+        xs = LatentParts(self, latents, self._sizes(latents)).parts()
         return tf.concat([self.chain.infer(x, values) for x in xs], axis=0)
 
     def train(self, latents: Tensor, rates: Mapping[str, Tensor]) -> TrainingPass:
-        """(B, *latent_shape): pass forward with the batch's own moments."""
+        """Pass latents (B, ...) forward with the moments of the mini-batch."""
         if not self.trains:
             return TrainingPass(self, None, (latents.shape[0],), self.infer(latents))
         sizes = self._sizes(latents)
-        source = Latents(self, latents, sizes)
+        source = LatentParts(self, latents, sizes)
         limits = Limits(rates["r_max"], rates["d_max"])
         trace = self.chain.forward(source.parts(), source, self._values(), limits, frozen=False)
         return TrainingPass(self, trace, sizes, tf.concat(list(trace.outputs), axis=0))
 
     def first(self, latents: Tensor) -> Tensor:
-        """Return what the first block gets."""
+        """Return the input of the first block."""
         return latents if self.scale is None else self.scale(latents)
 
     def _values(self) -> Values:
         return {name: tf.convert_to_tensor(variable) for name, variable in self.state.items()}
 
     def _sizes(self, latents: Tensor) -> tuple[int, ...]:
-        """Return the patterns in each part, as even as can be."""
+        """Return the number of patterns in each part, as even as possible."""
         batch, largest = latents.shape[0], 4 * self.chain.largest
         parts = min(MOST_PARTS, batch, max(1, round(batch * largest / PART_BYTES)))
         return tuple(len(part) for part in np.array_split(np.arange(batch), parts))
 
 
 @dataclass(frozen=True)
-class Latents:
-    """The source of the first block: parts of a mini-batch of latents."""
+class LatentParts:
+    """The input of the first block: parts of a mini-batch of latents."""
 
     trunk: Trunk
     latents: Tensor
@@ -143,7 +143,7 @@ class Latents:
 
 @dataclass(frozen=True)
 class TrainingPass:
-    """One mini-batch on its way through the trunk: `features` (B, F), then `step`."""
+    """The forward pass of one mini-batch, with its `features` (B, F); `step` goes backward."""
 
     trunk: Trunk
     trace: Trace | None
@@ -151,7 +151,7 @@ class TrainingPass:
     features: Tensor
 
     def step(self, dfeatures: Tensor, sgd: Sgd, rates: Mapping[str, Any], *, share: Tensor) -> None:
-        """Go backward: move every weight of the trunk, and its moments, by `share` of its rates."""
+        """Go backward and move the trunk's weights and moments, with `share` times their rates."""
         if self.trace is None:
             return
         step = TrunkStep(

@@ -1,4 +1,4 @@
-"""Where the results of a simulation go: a JSON file, an HTML report, or neither."""
+"""Write the results of a simulation: a JSON file, an HTML report, or neither."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STDOUT = "-"
 
 @dataclass(frozen=True)
 class Delivered:
-    """The files that were written, and a line for each that could not be."""
+    """The files that were written, and one error message for each that was not."""
 
     files: tuple[str, ...]
     errors: tuple[str, ...]
@@ -23,28 +23,33 @@ class Delivered:
 
 @dataclass(frozen=True)
 class Delivery:
-    """The paths that were asked for. A `json_path` of `-` is stdout, which the caller prints to."""
+    """The requested paths. A `json_path` of `-` means stdout, to which the caller prints."""
 
     json_path: str | None = None
     report_path: str | None = None
 
     def check(self) -> None:
-        """Raise now what would otherwise be lost work after a long run."""
+        """Raise LrtfliteError if a file cannot be written; to be called before a long run."""
         if self.report_path == STDOUT:
-            raise LrtfliteError("Expected a file for the report, got -; only the JSON may go there")
+            raise LrtfliteError(
+                "Expected a file for the report, got -; give a file name, only --json may be -"
+            )
         files = [path for path in (self._json_file, self.report_path) if path is not None]
         for path in files:
             with writing(path):
                 check_writable(_expanded(path))
         if len({_expanded(path).resolve() for path in files}) < len(files):
-            raise LrtfliteError(f"Expected two files for JSON and report, got {files[0]} twice")
+            raise LrtfliteError(
+                f"Expected two files for JSON and report, got {files[0]} twice; "
+                "give another name for one"
+            )
         if self.report_path is not None:
             from lrtflite_firmware_sim.plot import check_plotting
 
             check_plotting()
 
     def write(self, result: Simulation) -> Delivered:
-        """Write the files, each whole or not at all; one that fails does not stop the other."""
+        """Write each file whole or not at all; an error in one does not stop the other."""
         files: list[str] = []
         errors: list[str] = []
         contents: tuple[tuple[str | None, Callable[[Simulation], str]], ...] = (

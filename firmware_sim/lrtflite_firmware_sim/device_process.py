@@ -1,4 +1,4 @@
-"""Start the device in a process of its own and talk to it."""
+"""Start the device in a process of its own, and send it requests."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from lrtflite_firmware_sim.messages import (
     EndOfFrames,
     Extract,
     Failed,
-    Frame,
     Learn,
+    NextFrame,
     Open,
     Predict,
     Predicted,
@@ -39,11 +39,12 @@ from lrtflite_firmware_sim.messages import (
     send,
 )
 
-_PATIENCE = 10.0  # seconds for a device that was told to end
+# Seconds to wait for a device that was told to end.
+_PATIENCE = 10.0
 
 
 class DeviceProcess:
-    """A device that learns, as its simulator sees it. A context manager: leaving ends it."""
+    """The simulator's side of the device; as a context manager it ends the device on exit."""
 
     def __init__(self, bundle: Path, options: LearnerOptions | None = None) -> None:
         options = options or LearnerOptions()
@@ -58,7 +59,7 @@ class DeviceProcess:
                     stderr=log,
                     env=_environment(options.threads or 1),
                     pass_fds=(self._scratch.lock,),
-                    # Ctrl-C reaches every process of the terminal's session, this one decides.
+                    # Keep the terminal's Ctrl-C from the device: the simulator handles it.
                     start_new_session=True,
                 )
         except BaseException:
@@ -77,7 +78,7 @@ class DeviceProcess:
 
     @property
     def state(self) -> Path:
-        """The folder that the device commits to, on a disk, removed when the device ends."""
+        """Return the folder of the device's state, which is removed when the device ends."""
         return self._scratch.path / "state"
 
     def learn(
@@ -89,10 +90,10 @@ class DeviceProcess:
         on_frame: Callable[[int], None] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> SessionReport:
-        """One session. The device extracts while `frames` is still being read."""
+        """Run one session; the device extracts latents while `frames` is still being read."""
         self.ask(Learn(tuple(labels), training))
         for count, frame in enumerate(frames, start=1):
-            self.ask(Frame(frame))
+            self.ask(NextFrame(frame))
             if on_frame is not None:
                 on_frame(count)
         reply = self.ask(EndOfFrames())
@@ -104,31 +105,32 @@ class DeviceProcess:
         return reply
 
     def extract(self, frame: NDArray[np.uint8]) -> NDArray[Any]:
-        """The latents (1, ...) of one frame."""
+        """Return the latents (1, ...) of one frame."""
         latents: NDArray[Any] = self.ask(Extract(frame))
         return latents
 
     def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
-        """(n, slots) float32 for latents (n, ...)."""
+        """Return probabilities (n, slots) float32 for latents (n, ...)."""
         rows: NDArray[np.float32] = self.ask(Probabilities(latents))
         return rows
 
     def recognise(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """(1, slots) float32 for one frame, extracted on the way."""
+        """Return probabilities (1, slots) float32 for one frame, which the device extracts."""
         rows: NDArray[np.float32] = self.ask(Recognise(frame))
         return rows
 
     def predict(self, frame: NDArray[np.uint8]) -> Predicted:
-        """The likeliest labels of one frame, and how long the device took to answer."""
+        """Return the likeliest labels of one frame, and the milliseconds until the answer."""
         predicted: Predicted = self.ask(Predict(frame))
         return predicted
 
     def vitals(self) -> Vitals:
+        """Return the current state of the device."""
         vitals: Vitals = self.ask(Ask())
         return vitals
 
     def close(self, *, kill: bool = False) -> None:
-        """End the device and remove its state. `kill` does not wait for what it is doing."""
+        """End the device and remove its state; `kill` does not wait for a running request."""
         with undisturbed():
             if kill:
                 self.process.kill()
@@ -155,7 +157,7 @@ class DeviceProcess:
         self.close(kill=error is not None)
 
     def ask(self, request: Any) -> Any:
-        """Send one request of `messages` and return its reply; raise the device's error here."""
+        """Send one request of `messages` and return the reply; raise the device's error here."""
         try:
             send(self._requests, request)
         except OSError as error:
@@ -172,25 +174,29 @@ class DeviceProcess:
         return reply
 
     def _obituary(self) -> LrtfliteError:
-        """Why the device is gone, in one line."""
+        """Return an error that explains in one line why the device ended."""
         try:
             code = self.process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
-            return LrtfliteError("The device process closed its pipe and hangs; run it again")
+            return LrtfliteError("The device process closed its pipe but did not end; run it again")
         if code < 0:
             how = f"was killed by {signal.Signals(-code).name}"
             how += " (out of memory?)" if -code == signal.SIGKILL else ""
         else:
             how = f"ended with exit code {code}"
-        words = self._log.read_text(errors="replace").strip().splitlines()
-        said = f"; its last words: {words[-1].strip()}" if words else ""
-        return LrtfliteError(f"The device process {how}{said}")
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        logged = f", after it printed {lines[-1].strip()!r}" if lines else ""
+        fix = "free some RAM and run it again" if code == -signal.SIGKILL else "run it again"
+        return LrtfliteError(f"The device process {how}{logged}; {fix}")
 
 
 def raised_error(failed: Failed) -> LrtfliteError:
     """Return the device's error as if it had been raised here."""
     if not failed.kind:
-        bug = LrtfliteError(f"The device process failed: {' '.join(failed.message.split())}")
+        bug = LrtfliteError(
+            f"The device process failed: {' '.join(failed.message.split())}; "
+            "this is a bug, please report it"
+        )
         bug.__cause__ = RuntimeError(failed.trace)
         return bug
     kind: type[LrtfliteError] = getattr(errors, failed.kind, LrtfliteError)
@@ -198,8 +204,8 @@ def raised_error(failed: Failed) -> LrtfliteError:
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """The device sees the same packages, and as many cores as it is said to have."""
+    """Return an environment with the same packages, and at most `threads` threads for numpy."""
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     blas = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    # PYTHONSAFEPATH: a numpy.py in the folder where the user stands is not numpy.
+    # PYTHONSAFEPATH: do not import a file called numpy.py from the current folder.
     return {**os.environ, **blas, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}

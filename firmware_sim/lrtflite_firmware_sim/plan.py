@@ -1,7 +1,8 @@
-"""What a simulation will do: the data set, its stream of sessions and how each one trains.
+"""The plan of a simulation: the data set, its stream of sessions and the training of each one.
 
-Two protocols: `nic` is the paper's benchmark (new instances and classes, old and new mixed), `app`
-its Android application (20 seconds of video at 5 fps for each new class).
+There are two protocols. `nic` is the paper's benchmark: new instances and classes, in which
+sessions bring new classes and old ones again. `app` is the paper's Android application, which
+records 20 seconds of video at 5 fps for each new class.
 """
 
 from __future__ import annotations
@@ -30,9 +31,12 @@ from lrtflite.teaching import check_room
 from lrtflite.training import Training
 
 PROTOCOLS = ("nic", "app")
+# Frames per second of the app's camera, frames of a session, and sessions of each class.
 APP_FPS = 5
 APP_FRAMES = 100
+APP_VISITS = 1
 APP_EPOCHS = 8
+# New and replayed patterns in a mini-batch of the app.
 APP_NEW, APP_REPLAYED = 20, 100
 APP_REPLAY_SIZE = 500
 APP_POLICY = "balanced"
@@ -40,11 +44,12 @@ APP_POLICY = "balanced"
 
 @dataclass(frozen=True)
 class SimulateOptions:
-    """What `simulate` can be told; None leaves it to the protocol, and then to the bundle.
+    """Options of `simulate`; None takes the protocol's value, or else the bundle's.
 
-    `sessions` stops after so many; the learner's `seed` decides the data set's drawing or split,
-    the stream's order and the device's own randomness. `rates` are numbers by name, as
-    `Training.with_options` takes them. The rest is as in `open_source` and `StreamOptions`.
+    The run stops after `sessions` sessions. The learner's `seed` decides the drawing or the split
+    of the data set, the order of the stream and the randomness of the device. `rates` are numbers
+    by name, as in `Training.with_options`. The other options are those of `open_source` and
+    `StreamOptions`.
     """
 
     dataset: str = "synthetic"
@@ -59,9 +64,9 @@ class SimulateOptions:
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
-            known = ", ".join(PROTOCOLS)
             raise InputError(
-                f"Expected a protocol of {known}, got {self.protocol!r}; take one of these"
+                f"Expected a protocol of {', '.join(PROTOCOLS)}, got {self.protocol!r}; "
+                "take one of these"
             )
         if self.sessions is not None:
             whole_number("sessions", self.sessions, least=1)
@@ -69,11 +74,11 @@ class SimulateOptions:
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is settled before the first frame. `notes` is what its reader should know."""
+    """Everything that is decided before the first frame; `notes` are for the user."""
 
     source: FrameSource
     batches: tuple[Batch, ...]
-    of_batches: int  # how many the whole stream has
+    of_batches: int  # number of batches in the whole stream
     stream: dict[str, str | int | None]
     training: Training
     learner: LearnerOptions
@@ -87,10 +92,10 @@ def make_plan(
     known: Collection[str] = (),
     on_file: OnFile | None = None,
 ) -> Plan:
-    """Settle everything for a bundle; whatever cannot work is an error here, before the run.
+    """Return the plan for a bundle; raise here, before the run, for anything that cannot work.
 
-    Classes that the bundle has `known` since it shipped do not come a first time. Every file of
-    the data set is looked at, `on_file(looked at, of)` after each.
+    The stream skips the first visit to classes that the bundle has `known` since it shipped. Every
+    file of the data set is checked, and `on_file(checked, total)` is called after each.
     """
     app = options.protocol == "app"
     training = _training(manifest, options)
@@ -111,7 +116,7 @@ def make_plan(
     batches = make(source, stream, known=taught)
     facts = {**describe_stream(source, stream), "dataset": spec}
     if app:
-        # The app has its own stream, also where a data set's authors published another.
+        # The app uses its own stream, even if the data set comes with published batches.
         facts.update({**asdict(stream), "protocol": "app"})
         facts["first_classes"] = len(batches[0].classes)
     return Plan(
@@ -136,7 +141,7 @@ def _training(manifest: Manifest, options: SimulateOptions) -> Training:
 
 
 def _learner_options(manifest: Manifest, options: SimulateOptions) -> LearnerOptions:
-    """Settle the learner's options: as asked, else the protocol's, else the bundle's."""
+    """Return the learner's options: those given, else the protocol's, else the bundle's."""
     if options.protocol == "app":
         learner = options.learner.or_else(replay_size=APP_REPLAY_SIZE, policy=APP_POLICY)
         return learner.settled(manifest, None)
@@ -144,11 +149,11 @@ def _learner_options(manifest: Manifest, options: SimulateOptions) -> LearnerOpt
 
 
 def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions:
-    """Cut the stream as asked; a device that shipped with classes is taught others one by one."""
+    """Return the stream's options; a bundle that shipped with classes learns others one by one."""
     app = options.protocol == "app"
     given = {
         "first_classes": 1 if shipped and options.first_classes is None else options.first_classes,
-        "visits": 1 if app and options.visits is None else options.visits,
+        "visits": APP_VISITS if app and options.visits is None else options.visits,
         "batch_frames": APP_FRAMES
         if app and options.batch_frames is None
         else options.batch_frames,
@@ -160,7 +165,7 @@ def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions
 
 
 def _advice(manifest: Manifest, batches: list[Batch], *, known: int) -> tuple[str, ...]:
-    advice = few_classes(manifest, known=known, coming=len(batches[0].classes))
+    advice = few_classes(manifest, learned=known, coming=len(batches[0].classes))
     return () if advice is None else (advice,)
 
 
@@ -169,8 +174,8 @@ def _stream_notes(
 ) -> tuple[str, ...]:
     if known and not shipped:
         return (
-            f"None of the {known} classes that the bundle knows is in the data set, so what it "
-            "keeps of them is not tested: add their folders.",
+            f"None of the {known} classes that the bundle knows is in the data set, so they are "
+            "not tested: add their folders.",
         )
     if shipped:
         return (
@@ -179,8 +184,8 @@ def _stream_notes(
         )
     if len(source.classes) > 1 and len(batches[0].classes) == len(source.classes):
         return (
-            "Every class is in the first session, so nothing new comes later: give a smaller "
-            "--first-classes to see that.",
+            "Every class is in the first session, so no class is new later: give a smaller "
+            "--first-classes to add classes later.",
         )
     return ()
 
@@ -198,13 +203,13 @@ def _app_notes(
     new, replayed = feeding.new_per_batch, feeding.batch_size - feeding.new_per_batch
     if (new, replayed) != (APP_NEW, APP_REPLAYED):
         notes.append(
-            f"Mini-batches are {new} + {replayed} as the bundle has them, "
+            f"Mini-batches are the bundle's {new} + {replayed}, "
             f"not the app's {APP_NEW} + {APP_REPLAYED}."
         )
     short = sum(len(batch) < (batch_frames or 0) for batch in batches[1:])
     if short:
         notes.append(
-            f"{short} of {len(batches) - 1} later sessions have fewer than {batch_frames} frames: "
-            "the data set has no more for them."
+            f"{short} of {len(batches) - 1} later sessions have fewer than {batch_frames} frames, "
+            "because the data set has no more."
         )
     return tuple(notes)

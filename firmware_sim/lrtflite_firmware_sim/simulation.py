@@ -1,4 +1,4 @@
-"""Simulate a device that learns: sessions, test after each, timing and RAM."""
+"""Simulate a device that learns: sessions, a test after each, timings and RAM."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lrtflite.bundle import Bundle, demo_bundle
-from lrtflite.shipping import shipped_labels
+from lrtflite.initial_state import shipped_labels
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.plan import SimulateOptions, make_plan
 from lrtflite_firmware_sim.results import Simulation
@@ -22,9 +22,9 @@ def simulate(
     watcher: Watcher | None = None,
     on_stopped: Callable[[Simulation], None] | None = None,
 ) -> Simulation:
-    """Let a device learn a stream of sessions, in a process of its own; see `SimulateOptions`.
+    """Run a stream of sessions on a device in a process of its own; see `SimulateOptions`.
 
-    Without `bundle` it is the demo bundle that comes with the package. No TensorFlow is needed.
+    The default `bundle` is the demo bundle that comes with the package. TensorFlow is not needed.
     If an error or Ctrl-C ends the run after its first session, `on_stopped` is called with the
     results up to then, marked as incomplete, before the error is raised.
     """
@@ -43,7 +43,7 @@ def simulate(
             run.all_sessions()
             result = run.result()
     except BaseException as error:
-        if on_stopped is not None and run is not None and run.sessions:
+        if on_stopped is not None and run is not None and run.judged:
             on_stopped(run.result(stopped_by=error))
         raise
     return result

@@ -5,7 +5,7 @@ from __future__ import annotations
 from lrtflite.session import Phase
 from lrtflite_firmware_sim.results import Simulation, Spread
 
-# What is measured, in the order of a session, and what one occurrence of it is.
+# Phases in the order of a session, with the unit that each measurement covers.
 PHASES = {
     Phase.EXTRACT: "per frame, while the camera records",
     Phase.BEGIN: "per session",
@@ -21,8 +21,8 @@ PHASES = {
 
 
 def summary(result: Simulation) -> str:
-    """Some twenty lines for a terminal, 80 columns wide."""
-    last = result.accuracy[-1]
+    """Return about twenty lines for a terminal of 80 columns."""
+    last = result.per_session[-1]
     bundle = result.bundle
     name = "demo bundle" if bundle.demo else bundle.path
     parts = [
@@ -35,7 +35,7 @@ def summary(result: Simulation) -> str:
         _row("  classes seen so far", f"{last.accuracy_seen:7.1%}", ""),
         _row(f"  {_newest_text(result)}", f"{last.accuracy_new:7.1%}", ""),
         _row(f"  {first_text(result)}", f"{last.accuracy_first:7.1%}", _start_text(result)),
-        _row("forgetting", f"{result.forgetting:7.1%}", "mean fall of a class from its best"),
+        _row("forgetting", f"{result.forgetting:7.1%}", "mean drop of a class from its best"),
         "",
         f"{'latency, ms':<26}{'p50':>9}{'p95':>9}{'n':>7}",
     ]
@@ -68,12 +68,12 @@ def held_out_text(result: Simulation) -> str:
 
 
 def first_text(result: Simulation) -> str:
-    """The classes whose curve shows what is forgotten."""
+    """Name the classes whose curve shows forgetting."""
     return "first classes" if result.start is None else "classes it shipped with"
 
 
 def _newest_text(result: Simulation) -> str:
-    newest = [len(s.new_classes) for s in result.accuracy if s.new_classes]
+    newest = [len(s.new_classes) for s in result.per_session if s.new_classes]
     return f"newest {newest[-1]} classes" if newest and newest[-1] > 1 else "newest class"
 
 

@@ -21,7 +21,7 @@ from lrtflite.data.source import Clip, Frame, OnFile, SourceRequest
 from lrtflite.data.spec import check_settings
 from lrtflite.data.unreadable import entries_of, look_at, refuse_unreadable
 from lrtflite.errors import DataError, InputError
-from lrtflite.slots import MOST_CHARACTERS, check_label
+from lrtflite.labels import MOST_CHARACTERS, check_label
 
 # Suffixes of files that cameras, annotation tools and file managers leave next to pictures.
 COMPANIONS = (".txt", ".md", ".json", ".csv", ".xml", ".yaml", ".yml", ".aae", ".db", ".ini")

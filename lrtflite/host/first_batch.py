@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from lrtflite.errors import ModelError
 from lrtflite.replay.policies import balanced_choice
 
-# Frames kept, evenly over the classes: as many as the paper's app has latents.
+# Most frames kept, evenly over the classes: as many as the paper's app has latents.
 KEPT_FRAMES = 500
 # Name inside the `.keras` file, which is a zip archive. Keras ignores members it did not write.
 MEMBER = "lrtflite/first_batch.npz"
@@ -31,7 +31,7 @@ class FirstBatch:
     slots: NDArray[np.int32]
 
     def sample(self, count: int, rng: np.random.Generator) -> FirstBatch:
-        """Return at most `count` frames, the same number of each class as far as there are."""
+        """Return at most `count` frames, as evenly over the classes as possible."""
         kept = np.sort(balanced_choice(self.slots, count, rng))
         return FirstBatch(self.images[kept], self.slots[kept])
 
@@ -49,7 +49,7 @@ def add_first_batch(path: Path, batch: FirstBatch) -> None:
 
 
 def read_first_batch(path: Path) -> FirstBatch | None:
-    """Return the first batch of a saved model, or None if it has none."""
+    """Return the first batch of a saved model, or None if the file lacks one."""
     if not zipfile.is_zipfile(path):
         return None  # an .h5 file
     try:

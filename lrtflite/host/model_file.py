@@ -14,7 +14,7 @@ from lrtflite.errors import ModelError
 from lrtflite.host.first_batch import FirstBatch, add_first_batch
 from lrtflite.whole_file import replacing
 
-# What Keras and h5py raise for files that are no model, damaged, or of a layer nobody registered.
+# Errors of Keras and h5py for files that are damaged, not a model, or have unregistered layers.
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile)
 
 
@@ -24,7 +24,9 @@ def save_model(model: keras.Model, path: Path, *, batch: FirstBatch | None = Non
     `path` holds the old file or the new one, never half of it.
     """
     if path.suffix != ".keras":
-        raise ModelError(f"Expected a model file name that ends in .keras, got {path}")
+        raise ModelError(
+            f"Expected a model file name that ends in .keras, got {path}; choose another name"
+        )
     with writing_model(path), replacing(path) as temporary:
         model.save(temporary)
         if batch is not None:
@@ -34,8 +36,10 @@ def save_model(model: keras.Model, path: Path, *, batch: FirstBatch | None = Non
 def load_model(path: Path) -> keras.Model:
     """Read a `.keras` or `.h5` model for inference or further training."""
     if not path.is_file():
-        what = "a folder" if path.is_dir() else "not there"
-        raise ModelError(f"Expected a model file (.keras or .h5), got {path}, which is {what}")
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise ModelError(
+            f"Expected a model file (.keras or .h5), got {path}, which {what}; check the path"
+        )
     try:
         return keras.models.load_model(path, compile=False)
     except UNREADABLE as error:
@@ -57,6 +61,6 @@ def writing_model(path: Path) -> Iterator[None]:
 
 
 def first_line(error: BaseException) -> str:
-    """An error of another library, short enough for a one-line message."""
+    """Return the first line of an error's text, shortened for a one-line message."""
     lines = str(error).strip().splitlines()
     return lines[0][:160] if lines else type(error).__name__

@@ -1,4 +1,4 @@
-"""A network as a value: its Keras model, the names of its layers, and how frames are scaled."""
+"""A network as a value: its Keras model, the names of its layers, and its scaling of frames."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from lrtflite.networks import Architecture
 class Network:
     """A Keras model that can be split at a replay layer.
 
-    `scale` turns frames (n, S, S, 3) uint8 into what the model takes; `origin` says in words where
-    the weights come from.
+    `scale` turns frames (n, S, S, 3) uint8 into inputs of the model. `origin` is a line of text
+    about the source of the weights.
     """
 
     architecture: Architecture
@@ -29,7 +29,7 @@ class Network:
         return int(self.model.input_shape[1])
 
     def features(self, layer: str | None = None) -> int:
-        """Return the length of the vector that the classifier gets, or of a layer's average."""
+        """Return the length of the vector that goes into the classifier, or of a layer's average."""
         return int(self.layer(layer or self.architecture.pooled).output_shape[-1])
 
     def output(self, layer: str, *, pooled: bool = False) -> Any:
@@ -39,12 +39,12 @@ class Network:
 
     @property
     def classifier(self) -> Any | None:
-        """Return the last layer of a model that has learned classes already, or None."""
+        """Return the last layer of a model that has one, or None."""
         name = self.architecture.classifier
         return next((layer for layer in self.model.layers if layer.name == name), None)
 
     def layer(self, name: str) -> Any:
-        """Return a layer of the model, or raise ModelError."""
+        """Return a layer of the model; raise ModelError if there is none of that name."""
         try:
             return self.model.get_layer(name)
         except ValueError as error:

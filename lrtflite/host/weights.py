@@ -1,4 +1,4 @@
-"""Where a network's weights come from: `imagenet`, `demo`, a file, or `none`."""
+"""Networks with weights from one of four sources: `imagenet`, `demo`, a file, or `none`."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from lrtflite.host.weight_files import (
 )
 from lrtflite.layer_names import KERAS_NAMES, MOBILENET_V1
 
-# What keras.applications has weights for.
+# Sizes and widths for which keras.applications has weights.
 PUBLISHED_SIZES = (128, 160, 192, 224)
 PUBLISHED_ALPHAS = (0.25, 0.5, 0.75, 1.0)
 
-# A small backbone that this project trained itself, packaged with it.
+# Weights of a small backbone that comes with the package.
 DEMO_FILE = Path(__file__).with_name("demo_backbone.npz")
 
 
-def network(
+def mobilenet_with_weights(
     *,
     weights: str,
     alpha: float | None = None,
@@ -37,7 +37,7 @@ def network(
     classes: int = 50,
     activation: str | None = None,
 ) -> tuple[keras.Model, str]:
-    """A MobileNetV1 with its backbone filled, and one line on where the weights come from.
+    """Return a MobileNetV1 with backbone weights, and one line about the source of the weights.
 
     Args:
         weights: "imagenet", "demo", "none" (random) or the path of a .npz, .h5 or .keras file.
@@ -64,8 +64,10 @@ def network(
 
 
 def build_mobilenet_v1(*, weights: str, alpha: float | None, input_size: int) -> Network:
-    """Build the network for conversion, without a classifier; see `network`."""
-    model, origin = network(weights=weights, alpha=alpha, input_size=input_size, classes=0)
+    """Build the network for conversion, without a classifier; see `mobilenet_with_weights`."""
+    model, origin = mobilenet_with_weights(
+        weights=weights, alpha=alpha, input_size=input_size, classes=0
+    )
     width = model.get_layer(MOBILENET_V1.pooled).output_shape[-1] / 1024
     return Network(
         MOBILENET_V1, model, scale_frames, f"{MOBILENET_V1.title} alpha {width:g}, {origin}"
@@ -73,10 +75,10 @@ def build_mobilenet_v1(*, weights: str, alpha: float | None, input_size: int) ->
 
 
 def load_weights(model: keras.Model, weights: str) -> str:
-    """Fill the backbone of `model` (not `fc7`), and return one line on where the weights come from.
+    """Set the backbone weights of `model` (not `fc7`); return one line about their source.
 
-    Batch Norm weights that were trained with another epsilon keep their outputs: the difference
-    moves into the variance. A ModelError leaves `model` as it was.
+    Batch Norm weights that were trained with another epsilon give the same outputs as before: the
+    difference is added to the variance. After a ModelError `model` is unchanged.
     """
     if weights == "none":
         return "random"
@@ -89,12 +91,12 @@ def load_weights(model: keras.Model, weights: str) -> str:
 
 
 def write_npz(model: keras.Model, path: Path) -> None:
-    """Export the backbone of `model` under keras.applications' names; `load_weights` takes it."""
+    """Write the backbone of `model` under keras.applications' names, for `load_weights`."""
     write_weights(from_model(model), path)
 
 
 def _read(weights: str) -> tuple[BackboneWeights, str]:
-    """Return the weights of a file, or the demo's, and one line on where they come from."""
+    """Return the weights of a file, or the demo's, and one line about their source."""
     path = _file(weights)
     found, digest = read_with_digest(path)
     return found, f"{'demo backbone' if weights == 'demo' else path.name} (sha256 {digest[:12]})"
@@ -119,7 +121,7 @@ def _imagenet(*, alpha: float, size: int) -> tuple[BackboneWeights, str]:
         )
     nearest = min(PUBLISHED_SIZES, key=lambda published: (abs(published - size), -published))
     try:
-        # Keras announces its download on stdout, which belongs to results.
+        # Keras prints its download on stdout, which is for results only.
         with contextlib.redirect_stdout(sys.stderr):
             model = keras.applications.MobileNet(
                 (nearest, nearest, 3), alpha=alpha, include_top=False, weights="imagenet"

@@ -1,1 +1,1 @@
-"""The replay memory: which latents it keeps (policies), in which form (codecs), where (store)."""
+"""The replay memory, with policies that choose latents, codecs that encode them, and a store."""

@@ -1,8 +1,8 @@
 """Codecs: the form in which the replay memory holds latents, in RAM and in the state on disk.
 
-Three things have a dtype of their own: the latents that `extract` gives, the latents that `train`
-takes, and the code that the codec makes of the one and turns into the other. RAM and disk hold
-codes. To add a codec, write a class with the methods of `Codec` and register it in `CODECS`.
+A codec encodes the latents that `extract` returns, and decodes codes into the latents that `train`
+takes. All three can have different dtypes. RAM and disk hold codes. To add a codec, write a class
+with the methods of `Codec` and register it in `CODECS`.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from lrtflite.table import Table
 
 @dataclass(frozen=True)
 class LatentForm:
-    """Latents as the two models know them: shape of one, and the dtypes on both sides."""
+    """Shape of one latent, and dtypes of latents in the two models."""
 
     shape: tuple[int, ...]
-    extracted: np.dtype[Any]  # what `extract` gives
-    trained: np.dtype[Any]  # what `infer`, `train` and `gather` take
+    extracted: np.dtype[Any]  # dtype from `extract`
+    trained: np.dtype[Any]  # dtype for `infer`, `train` and `gather`
     range: tuple[float, float]  # least and greatest value
 
 
 class Codec(Protocol):
-    """Turns latents into codes and back, made for each memory from the bundle's form."""
+    """A way to turn latents into codes and back; each memory makes one for its latents."""
 
     shape: tuple[int, ...]  # of one code
     dtype: np.dtype[Any]
@@ -43,7 +43,7 @@ class Codec(Protocol):
 
 
 class Raw:
-    """Keep latents as they are."""
+    """Keep latents unchanged."""
 
     def __init__(self, form: LatentForm) -> None:
         self.shape, self.dtype = form.shape, form.extracted
@@ -53,7 +53,7 @@ class Raw:
 
     def decode(self, codes: NDArray[Any], rows: Indices, out: NDArray[Any]) -> None:
         if codes.dtype == out.dtype:
-            # `clip` lets numpy write into `out` without a buffer; rows are within bounds.
+            # With `clip`, numpy writes into `out` without a buffer; all rows are within bounds.
             np.take(codes, rows, axis=0, out=out, mode="clip")
         else:
             out[:] = codes[rows]

@@ -1,4 +1,4 @@
-"""The replay memory: patterns that a session may replay, changed whole or not at all."""
+"""The replay memory: patterns that a session may replay; a change is kept or reverted whole."""
 
 from __future__ import annotations
 
@@ -12,13 +12,21 @@ from numpy.typing import NDArray
 from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError
 from lrtflite.replay.codecs import CODECS, LatentForm
-from lrtflite.replay.policies import POLICIES, Incoming, Indices, Latents, SlotArray, Stored
+from lrtflite.replay.policies import (
+    POLICIES,
+    Incoming,
+    Indices,
+    Latents,
+    Placement,
+    SlotArray,
+    Stored,
+)
 from lrtflite.replay.store import RamStore
 
-# Names of the memory's arrays in a state. The codes are read into the memory itself: at some replay
-# layers they are hundreds of megabytes.
+# Names of the memory's arrays in a state. Codes are read straight into the memory, because they are
+# hundreds of megabytes at some replay layers.
 MEMORY_CODES, MEMORY_SLOTS = "memory/codes", "memory/slots"
-# Most latents of any memory; numpy's own limit is reached first at most layers.
+# Most latents of any memory; at most layers, RAM ends first.
 MOST_PATTERNS = 100_000_000
 
 
@@ -31,7 +39,7 @@ def check_memory(capacity: int, policy: str, codec: str = "raw") -> int:
 
 @dataclass(frozen=True)
 class _Before:
-    """Enough to take back a change that is not committed yet."""
+    """The overwritten part of the memory, to revert a change that is not committed yet."""
 
     size: int
     counter: int
@@ -41,7 +49,7 @@ class _Before:
 
 
 class ReplayMemory:
-    """Up to `capacity` patterns, in the form of a codec, kept as a policy says.
+    """Up to `capacity` patterns, chosen by a policy and encoded by a codec.
 
     `counter` is a number that the policy keeps from session to session.
     """
@@ -62,12 +70,12 @@ class ReplayMemory:
 
     @property
     def codes(self) -> NDArray[Any]:
-        """(n, ...): a view of the stored codes, as the codec made them."""
+        """Return a view of the stored codes, (n, ...)."""
         return self._store.codes
 
     @property
     def slots(self) -> SlotArray:
-        """(n,) int32: the class slot of each row."""
+        """Return the class slot of each row, (n,) int32."""
         return self._store.slots
 
     @property
@@ -75,7 +83,7 @@ class ReplayMemory:
         return int(self.codes.nbytes + self.slots.nbytes)
 
     def latents(self, rows: Indices) -> NDArray[Any]:
-        """(k, ...): the latents of these rows, as `train` takes them."""
+        """Return the latents of these rows, (k, ...), as `train` takes them."""
         out = np.empty((len(rows), *self._form.shape), self._form.trained)
         self.read(rows, out)
         return out
@@ -85,7 +93,7 @@ class ReplayMemory:
         self._codec.decode(self._store.codes, rows, out)
 
     def draw(self, count: int, rng: np.random.Generator) -> Indices:
-        """Return `count` random rows, none twice before all came once."""
+        """Return `count` random rows; none is repeated before all have come once."""
         rounds, rest = divmod(count, len(self))
         return np.concatenate(
             [np.tile(np.arange(len(self)), rounds), rng.choice(len(self), rest, replace=False)]
@@ -94,24 +102,25 @@ class ReplayMemory:
     def update(
         self, latents: Latents, slots: SlotArray, *, session: int, rng: np.random.Generator
     ) -> None:
-        """Take in patterns of a session, as the policy says."""
+        """Store the patterns of a session that the policy chooses."""
         stored = Stored(self.slots, self.latents, self.capacity, self.counter)
         placement = POLICIES[self.policy](stored, Incoming(slots, latents, session), rng)
-        rows, size = placement.rows, len(self)
+        size = len(self)
+        picks, rows = self._check(placement, len(slots))
         self._remember(rows[rows < size])
         self._store.resize(max(size, int(rows.max(initial=-1)) + 1))
         codes = self._store.codes
-        for pick, row in zip(placement.picks, rows):
+        for pick, row in zip(picks, rows):
             codes[row] = self._codec.encode(latents[pick])
-        self._store.slots[rows] = slots[placement.picks]
+        self._store.slots[rows] = slots[picks]
         self.counter = placement.counter
 
     def settle(self) -> None:
-        """Keep what was changed; it is committed."""
+        """Accept the last change, which is committed now."""
         self._before = None
 
     def revert(self) -> None:
-        """Take the last update or forget back, unless it is settled."""
+        """Take back the last `update` or `forget`, unless it is settled."""
         before = self._before
         if before is not None:
             self._store.resize(before.size)
@@ -123,7 +132,7 @@ class ReplayMemory:
     def forget(self, slot: int) -> None:
         """Drop every pattern of a class; the last rows move into the gaps.
 
-        Past the new size nothing is overwritten, so the gaps are all that `revert` needs.
+        Nothing past the new size is overwritten, so `revert` needs only the gaps.
         """
         gone = np.flatnonzero(self.slots == slot)
         size = len(self) - len(gone)
@@ -141,13 +150,13 @@ class ReplayMemory:
     ) -> None:
         """Replace the content by that of a state.
 
-        `read_codes` fills the (n, ...) array that it is given, a view of the memory itself: a large
-        memory must not be in RAM twice.
+        `read_codes` gets a view of the memory, (n, ...), and fills it, so that a large memory is
+        never in RAM twice.
         """
         if len(slots) > self.capacity:
             raise InputError(
                 f"Expected a replay size of at least the {len(slots)} patterns in the state, "
-                f"got {self.capacity}; give a greater replay_size"
+                f"got {self.capacity}; give a larger replay_size"
             )
         self._before = None
         try:
@@ -155,11 +164,29 @@ class ReplayMemory:
             read_codes(self._store.codes)
             self._store.slots[:] = slots
         except BaseException:
-            self._store.resize(0)  # rather none than latents of two states mixed
+            self._store.resize(0)  # better no latents than a mixture of two states
             raise
         self.counter = counter
 
+    def _check(self, placement: Placement, incoming: int) -> tuple[Indices, Indices]:
+        """Return picks and rows; raise InputError for a placement with gaps or clashes."""
+        picks, rows = (np.asarray(each, np.int64) for each in (placement.picks, placement.rows))
+        appended = np.sort(rows[rows >= len(self)])
+        fits = (
+            picks.shape == rows.shape == (len(rows),)
+            and len(np.unique(rows)) == len(rows)
+            and ((picks >= 0) & (picks < incoming)).all()
+            and ((rows >= 0) & (rows < self.capacity)).all()
+            and np.array_equal(appended, np.arange(len(self), len(self) + len(appended)))
+        )
+        if not fits:
+            raise InputError(
+                f"Expected the policy {self.policy!r} to place patterns into rows without gaps, "
+                f"got rows {rows[:10].tolist()} of {self.capacity}; fix the policy"
+            )
+        return picks, rows
+
     def _remember(self, rows: Indices) -> None:
-        """Keep what is about to be overwritten, for `revert`."""
+        """Copy the rows that are about to be overwritten, for `revert`."""
         codes, slots = self._store.codes[rows], self._store.slots[rows]
         self._before = _Before(len(self), self.counter, rows, codes, slots)

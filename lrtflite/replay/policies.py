@@ -1,8 +1,8 @@
-"""Policies: which patterns of a session the replay memory keeps, and which ones they replace.
+"""Policies: rules that decide which patterns the replay memory keeps, and which they replace.
 
-A policy is a function of values that returns a `Placement`; it changes nothing itself. To add one,
-write a function of the same shape and register it in `POLICIES`. The first line of its docstring is
-its help on the command line.
+A policy is a function that returns a `Placement` and changes nothing itself. To add one, write a
+function with the same parameters and register it in `POLICIES`. The first line of its docstring is
+its help text on the command line.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from lrtflite.table import Table
 
 Indices = NDArray[np.int64]
 SlotArray = NDArray[np.int32]
-# Of any shape, in the dtype that `extract` gives; a list of them is never joined into one array.
+# Latents of any shape, in the dtype from `extract`. A list is never joined into one array.
 Latents = Union[Sequence[NDArray[Any]], NDArray[Any]]
 
 
@@ -26,9 +26,9 @@ Latents = Union[Sequence[NDArray[Any]], NDArray[Any]]
 class Stored:
     """The memory as a policy sees it.
 
-    `slots` (n,) int32 has the class slot of each row. `latents(rows)` decodes rows, (k, ...): a
-    policy that needs no latents costs no decoding. `counter` is a whole number that the policy
-    keeps from session to session, 0 in a new memory.
+    `slots` (n,) int32 has the class slot of each row. `latents(rows)` decodes rows, (k, ...), only
+    for policies that need latents. `counter` is a whole number that the policy keeps from session
+    to session; it is 0 in a new memory.
     """
 
     slots: SlotArray
@@ -56,7 +56,7 @@ class Incoming:
 class Placement:
     """Incoming pattern `picks[k]` goes into row `rows[k]`; `counter` is kept for the next session.
 
-    Rows at or past the memory's present size are appended.
+    Rows at or past the current size of the memory are appended.
     """
 
     picks: Indices
@@ -70,8 +70,8 @@ Policy = Callable[[Stored, Incoming, np.random.Generator], Placement]
 def algorithm1(stored: Stored, incoming: Incoming, rng: np.random.Generator) -> Placement:
     """Replace random latents by random new ones, fewer in each session (the paper's Algorithm 1).
 
-    In session i, h = capacity / i patterns replace h others. A small session cannot fill the memory
-    as the paper's first one does, so patterns are appended while there is room.
+    In session i, h = capacity / i patterns replace h others. A small session does not fill the
+    memory as the paper's first one does, so patterns are appended while there is room.
     """
     room = stored.capacity - len(stored)
     wanted = min(len(incoming), max(stored.capacity // incoming.session, room))
@@ -84,7 +84,7 @@ def algorithm1(stored: Stored, incoming: Incoming, rng: np.random.Generator) -> 
 def balanced(stored: Stored, incoming: Incoming, rng: np.random.Generator) -> Placement:
     """Keep the same number of latents of each class, chosen at random (the paper's app).
 
-    A class that brings fewer than its share leaves rows over, which go to the others at random.
+    Rows left over by a class with fewer patterns than its share go to the others at random.
     """
     slots = np.concatenate([stored.slots, incoming.slots])
     kept = balanced_choice(slots, stored.capacity, rng)
@@ -95,10 +95,10 @@ def balanced(stored: Stored, incoming: Incoming, rng: np.random.Generator) -> Pl
 
 
 def balanced_choice(slots: SlotArray, count: int, rng: np.random.Generator) -> Indices:
-    """Choose at most `count` patterns, as many of each class as of any other where there are."""
+    """Choose at most `count` patterns at random, with equal shares for all classes if possible."""
     order = rng.permutation(len(slots))
     quota = count // max(1, len(np.unique(slots)))
-    # A pattern's rank among those of its class, in random order: ranks below the quota stay.
+    # Random rank of each pattern within its class; patterns ranked below the quota stay.
     rank = np.empty(len(slots), np.int64)
     for slot in np.unique(slots):
         members = order[slots[order] == slot]

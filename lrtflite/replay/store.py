@@ -1,4 +1,4 @@
-"""Stores: where the rows of a replay memory are held."""
+"""Stores: arrays that hold the rows of a replay memory."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class RamStore:
 
     @property
     def codes(self) -> NDArray[Any]:
-        """(n, ...): a view of the rows in use."""
+        """Return a view of the codes in use, (n, ...)."""
         return self._codes[: self._size]
 
     @property
     def slots(self) -> SlotArray:
-        """(n,) int32: the class slot of each row."""
+        """Return the class slot of each row in use, (n,) int32."""
         return self._slots[: self._size]
 
     def resize(self, size: int) -> None:
-        """Use the first `size` rows; those that are new hold whatever they held before."""
+        """Use the first `size` rows; added rows keep the content they had before."""
         self._size = size

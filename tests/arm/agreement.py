@@ -1,4 +1,4 @@
-"""Compare what two machines learned in the same sessions."""
+"""Compare the results of the same sessions on two machines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verify a bundle, learn three short sessions, and print what came out as JSON.
+"""Verify a bundle, learn three short sessions, and print the results as JSON.
 
     python tests/arm/arm_session.py BUNDLE RUNTIME FRAMES STATE
 
@@ -22,7 +22,7 @@ from lrtflite import Learner
 from lrtflite.runtime import describe_runtime
 from lrtflite.verify import verify_bundle
 
-# Classes of each session: two new ones; one known and one new; one new alone beside the memory.
+# Classes of each session: two new ones, then one learned and one new, then a new one alone.
 SESSIONS = ((0, 1), (1, 2), (3,))
 # Least steps of a session, and of one that trains a trunk: under emulation one step above
 # `conv5_4/dw` takes two minutes.
@@ -45,7 +45,7 @@ def teach(
 
 
 def ask(learner: Learner, frames: Frames) -> dict[str, Any]:
-    """Probabilities (frames, slots) of the test frames of all classes, and the likeliest labels."""
+    """Return probabilities (frames, slots) of all test frames, and their most likely labels."""
     latents = learner.extract(np.concatenate(frames["test"]))
     return {
         "probabilities": learner.probabilities(latents).tolist(),
@@ -74,7 +74,7 @@ def learn(
     return {
         "losses": losses,
         "answers": answers,
-        # To the last bit: it is the state of the same runtime on the same machine.
+        # Equal to the last bit, because runtime and machine are the same.
         "reopened_unchanged": reopened == answers[-2],
         "undone_unchanged": undone == answers[-2],
     }

@@ -1,4 +1,4 @@
-"""A bundle verifies and learns on 64-bit ARM as it does here, on both runtimes."""
+"""A bundle verifies and learns on 64-bit ARM as on this computer, on both runtimes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Runs = dict[tuple[str, str], "Future[dict[str, Any]]"]
 
 
 def lacks(what: str) -> None:
-    """Skip, naming what is missing; where CI promises to have it, fail."""
+    """Skip the test and name what is missing; fail instead if CI requires it."""
     if os.environ.get("LRTFLITE_REQUIRE_ARM"):
         pytest.fail(what, pytrace=False)
     pytest.skip(what)
@@ -28,7 +28,7 @@ def lacks(what: str) -> None:
 
 @pytest.fixture(scope="module")
 def runs(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    """Sessions of each runtime on each machine, two at a time."""
+    """Return the results of each runtime on each machine; run two at a time."""
     if what := missing():
         lacks(what)
     # `make test-arm BUNDLE=...`

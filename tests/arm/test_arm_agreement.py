@@ -1,4 +1,4 @@
-"""The comparison of two machines notices what it must."""
+"""The comparison of two machines notices every kind of difference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RESULT = {
 
 
 def changed(*path: str | int, to: Any) -> dict[str, Any]:
-    """A copy of RESULT with one value changed."""
+    """Return a copy of RESULT with one value changed."""
     result: dict[str, Any] = copy.deepcopy(RESULT)
     inner: Any = result
     for step in path[:-1]:

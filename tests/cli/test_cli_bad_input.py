@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from lrtflite.manifest import FORMAT
+from lrtflite.manifest import BUNDLE_FORMAT
 from lrtflite.networks import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.replay.policies import POLICIES
@@ -21,7 +21,7 @@ from lrtflite_converters.strategies import STRATEGIES
 
 @pytest.fixture
 def bundle(demo: Path, tmp_path: Path) -> Path:
-    """A bundle of the test's own, in its temporary folder."""
+    """Copy the bundle into the test's temporary folder."""
     return Path(shutil.copytree(demo, tmp_path / "mine"))
 
 
@@ -61,8 +61,8 @@ def empty(bundle: Path) -> None:
         ("inspect", tamper, ["features.tflite", "SHA-256", "copy the bundle again"]),
         ("verify", tamper, ["features.tflite", "SHA-256", "copy the bundle again"]),
         ("verify", remove, ["golden.npz", "No such file", "copy the bundle again"]),
-        ("verify", age, [f"format {FORMAT}", "format 99", "convert it again"]),
-        ("simulate", age, [f"format {FORMAT}", "format 99", "convert it again"]),
+        ("verify", age, [f"format {BUNDLE_FORMAT}", "format 99", "convert it again"]),
+        ("simulate", age, [f"format {BUNDLE_FORMAT}", "format 99", "convert it again"]),
         ("inspect", garble, ["JSON", "manifest.json"]),
         ("simulate", empty, ["manifest.json", "which has none"]),
     ],

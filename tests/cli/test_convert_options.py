@@ -1,4 +1,4 @@
-"""What is typed after `lrtflite convert` reaches the converter."""
+"""Options of `lrtflite convert` reach the converter."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lrtflite_cli.convert import command
 
 @pytest.fixture
 def converted(monkeypatch: pytest.MonkeyPatch, demo: Path, tmp_path: Path) -> list[dict[str, Any]]:
-    """Every call of `convert`, which needs TensorFlow and is not the matter here."""
+    """Record every call of `convert`, which needs TensorFlow and is not tested here."""
     calls: list[dict[str, Any]] = []
 
     def convert(out: Destination, *, options: Any, **__: object) -> None:
@@ -72,7 +72,7 @@ def test_what_is_given_arrives(converted: list[dict[str, Any]]) -> None:
     ("words", "cost"),
     [
         ("--replay-size 0", "--replay-size 0 keeps no latents to replay, so .* forgets old"),
-        ("--batch-size 1", "--batch-size 1 leaves no place for a replayed latent .* forgets old"),
+        ("--batch-size 1", "--batch-size 1 leaves no room for a replayed latent .* forgets old"),
         ("--replay-size 1 --batch-size 2", None),
     ],
 )
@@ -124,7 +124,7 @@ def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
         ("--model none.keras", "Expected a saved model, got none.keras, which is not a file"),
         ("--model demo", "Expected a saved model, got demo, which is not a file"),
         ("--weights mobilenet.npz", "demo, imagenet, none or a file, got mobilenet.npz"),
-        ("--model a.keras --alpha 1", "got both; --model has its own"),
+        ("--model a.keras --alpha 1", "leave --weights and --alpha out"),
         ("--replay-layer conv5_4/dw --batch-size 1", "a mini-batch of at least 2"),
         ("--rate trunk_lr=0.1", "got 'trunk_lr'"),
         ("--replay-layer conv5_4/dw --rate trunk_lr=-1", "trunk_lr as a number of at least 0"),
@@ -139,7 +139,7 @@ def test_bad_input_needs_no_tensorflow(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").touch()
-    monkeypatch.setitem(sys.modules, "lrtflite_converters.convert", None)  # no import of it
+    monkeypatch.setitem(sys.modules, "lrtflite_converters.convert", None)  # importing it fails
     with pytest.raises(LrtfliteError, match=re.escape(message)):
         CliRunner().invoke(command, words.split(), catch_exceptions=False)
     assert "tensorflow" not in sys.modules

@@ -18,7 +18,7 @@ from lrtflite.errors import StateError
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
+    """Mount a file system of one megabyte."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a small disk to fill")
     folder = tmp_path / "disk"

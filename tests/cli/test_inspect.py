@@ -1,4 +1,4 @@
-"""`lrtflite inspect`: what is said of a bundle, and what is not."""
+"""The output of `lrtflite inspect`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def rows(text: str) -> dict[str, str]:
 
 @pytest.fixture
 def changed(demo: Path, tmp_path: Path) -> MakeBundle:
-    """A copy of the demo bundle, in the folder `mine`, whose manifest says something else."""
+    """Copy the demo bundle to the folder `mine`, with a changed manifest."""
 
     def make(**changes: Any) -> Manifest:
         shutil.copytree(demo, tmp_path / "mine")

@@ -100,7 +100,7 @@ def test_a_background_job_ignores_ctrl_c(ignored: bool) -> None:
 
 
 def test_nothing_slow_comes_before_the_handlers() -> None:
-    # -I -S: a bare interpreter, which has imported nothing by itself.
+    # -I -S start a bare interpreter, which imports nothing by itself.
     code = f"import sys; sys.path[:] = {sys.path!r}; import lrtflite_cli.main; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True

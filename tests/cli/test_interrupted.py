@@ -1,4 +1,4 @@
-"""Ctrl-C, or a death without warning, in the middle of learning: nothing that was is lost."""
+"""Ctrl-C or SIGKILL in the middle of learning: earlier sessions are not lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from lrtflite import Learner
 from lrtflite.checkpoint import newest_state
 
-# Learns "mug", then "hat" from a camera that never stops, or for ever.
+# Learns "mug", then "hat" from a camera that never stops, or in endless training.
 SCRIPT = """
 import sys
 import numpy as np

@@ -1,4 +1,4 @@
-"""Help texts: their defaults are those of the tables, and their words explain the choices."""
+"""Help texts: defaults come from the tables, and every choice is explained."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def one_line(text: str) -> str:
 
 
 def helped(command: str) -> str:
-    """The help of a command as one line."""
+    """Return the help of a command as one line."""
     return one_line(raw_help(command))
 
 
 def option(command: str, name: str) -> str:
-    """The help of one option of a command, as one line."""
+    """Return the help of one option of a command, as one line."""
     found = re.search(rf"^  {name} (.*?)(?=^  -|\Z)", raw_help(command), re.M | re.S)
     assert found is not None
     return one_line(found[1])
@@ -80,6 +80,7 @@ def test_convert_shows_the_defaults_of_the_tables(name: str, default: str) -> No
         ("--policy", plan.APP_POLICY),
         ("--epochs", plan.APP_EPOCHS),
         ("--batch-frames", plan.APP_FRAMES),
+        ("--visits", plan.APP_VISITS),
     ],
 )
 def test_simulate_shows_the_defaults_of_the_app(name: str, default: object) -> None:

@@ -1,4 +1,4 @@
-"""`--rate NAME=VALUE` on every command that says how a session trains."""
+"""`--rate NAME=VALUE` on every command that sets how a session trains."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from coloured_pictures import draw_pictures
 from lrtflite.bundle import Bundle
-from lrtflite_cli.training_options import SHORT_FORMS
+from lrtflite_cli.rate_options import SHORT_FORMS
 
 Run = Callable[..., Any]
 ErrorOf = Callable[..., str]
@@ -26,7 +26,7 @@ def things(tmp_path: Path) -> Path:
 
 @pytest.fixture(params=COMMANDS)
 def words(request: pytest.FixtureRequest, demo: Path, things: Path) -> list[object]:
-    """A command of the three, with all that it needs but its rates."""
+    """Return one of the three commands with all that it needs except its rates."""
     dataset = ["--dataset", f"folder:{things}"]
     needed: dict[str, list[object]] = {
         "convert": [],

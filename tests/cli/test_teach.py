@@ -24,7 +24,7 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def things(tmp_path: Path) -> Path:
-    """Three classes of 12 pictures: 8 to learn from, 4 held out."""
+    """Draw three classes of 12 pictures: 8 to learn from, 4 held out."""
     return draw_pictures(tmp_path / "things", classes=3, images=12)
 
 
@@ -41,11 +41,11 @@ def test_what_it_writes_knows_the_data_set(
         "next: lrtflite verify taught; with new classes added: "
         f"lrtflite simulate taught --dataset folder:{things}"
     )
-    # One line a phase where stderr is no terminal.
+    # One line per phase, because stderr is not a terminal.
     assert done.stderr.splitlines() == [
         "extracting frames: 24",
         "training steps: 24",
-        "keeping the state: 1",
+        "saving the state: 1",
         "testing held-out frames: 12",
     ]
     with Learner.open(tmp_path / "taught") as device:
@@ -76,7 +76,7 @@ def test_what_it_knew_and_was_not_tested_is_counted(
     run_cli("teach", demo, "--dataset", f"{spec}amber,blue", "--out", "taught")
     done = run_cli("teach", "taught", "--dataset", f"{spec}green,", "--out", "again")
     assert done.stdout.startswith("again: taught 1 class from 8 frames in ")
-    assert f"not tested: 2 classes that it knew before ({spec}green, lacks them)" in done.stdout
+    assert f"not tested: 2 classes learned before, which {spec}green, lacks" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_a_class_with_one_video_is_said(run_cli: Run, demo: Path, things: Path) 
     first.save(things / "toy" / "a.gif", save_all=True, append_images=rest, duration=100)
     words = ["--dataset", "folder:things?classes=red,toy,green", "--out", "taught"]
     done = run_cli("teach", demo, *words)
-    assert done.returncode == 1  # three colours only
+    assert done.returncode == 1  # there are only three colours
     assert "Expected classes of folder:things, got 'red'" in done.stderr
     words[1] = "folder:things?classes=toy,green"
     done = run_cli("teach", demo, *words, "--json")

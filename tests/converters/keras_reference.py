@@ -1,4 +1,4 @@
-"""What training above a replay layer should do, by Keras, autodiff and SGD written out."""
+"""The reference for training above a replay layer: Keras, autodiff and plain SGD."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lrtflite.layer_names import MOBILENET_V1
 def small_network(
     *, seed: int, input_size: int, activation: str = "relu6", alpha: float = 0.125
 ) -> Network:
-    """Random weights, and moments, gamma and beta as a training would leave them."""
+    """Return a network with random weights, and with moments, gamma and beta as after training."""
     keras.utils.set_random_seed(seed)
     model = mobilenet_v1(alpha=alpha, input_size=input_size, classes=0, activation=activation)
     settle(model, seed=seed)
@@ -26,12 +26,12 @@ def small_network(
 
 
 def as_network(model: keras.Model) -> Network:
-    """A MobileNetV1 as the converter takes it."""
+    """Return a MobileNetV1 in the form that the converter takes."""
     return Network(MOBILENET_V1, model, scale_frames, "a test")
 
 
 def settle(model: keras.Model, *, seed: int) -> None:
-    """Give a model moments that fit its weights, and are off by something."""
+    """Set moments that nearly fit a model's weights."""
     rng = np.random.default_rng(seed)
     size = model.input_shape[1]
     images = rng.uniform(-1, 1, (64, size, size, 3)).astype("f")
@@ -41,7 +41,7 @@ def settle(model: keras.Model, *, seed: int) -> None:
         if isinstance(layer, BatchRenorm):
             layer.gamma.assign(rng.uniform(0.7, 1.5, layer.gamma.shape))
             layer.beta.assign(rng.uniform(-0.3, 0.6, layer.beta.shape))
-            # Off by enough that r and d are clipped in some channels and not in others.
+            # Wrong by enough that r and d are clipped in some channels and not in others.
             layer.moving_mean.assign_add(rng.normal(0, 0.3, layer.gamma.shape))
             layer.moving_variance.assign(
                 layer.moving_variance * rng.uniform(0.05, 2.0, layer.gamma.shape)
@@ -49,7 +49,7 @@ def settle(model: keras.Model, *, seed: int) -> None:
 
 
 def extracted(network: Network, replay_layer: str, frames: np.ndarray) -> np.ndarray:
-    """The latents of frames, which are the frames themselves at the first layer."""
+    """Return the latents of frames, which at the first layer are the frames themselves."""
     if network.architecture.reads_frames(replay_layer):
         return frames
     below = keras.Model(network.model.input, network.layer(replay_layer).output)
@@ -57,10 +57,10 @@ def extracted(network: Network, replay_layer: str, frames: np.ndarray) -> np.nda
 
 
 class KerasReference:
-    """The layers above the replay layer as Keras has them, a classifier, and plain SGD."""
+    """The Keras layers above the replay layer, a classifier, and plain SGD."""
 
     def __init__(self, network: Network, replay_layer: str, tw: np.ndarray) -> None:
-        # Before `above` is made: its layers have two inputs each from then on.
+        # Do this before `above` is made, which gives each layer a second input.
         units = _units(network.model)
         self.network = network
         start = network.layer(replay_layer).output
@@ -108,7 +108,7 @@ class KerasReference:
         return found
 
     def state(self) -> dict[str, np.ndarray]:
-        """The trunk's tensors under the names that `save` gives them."""
+        """Return the trunk's tensors under their names in `save`."""
         found = {name: v.numpy() for name, v in self.trained().items() if name != "tw"}
         for name, (_, norm) in self.units.items():
             found[f"{name}_mean"] = norm.moving_mean.numpy()
@@ -119,7 +119,7 @@ class KerasReference:
 def assert_same_changes(
     found: dict[str, Any], expected: dict[str, np.ndarray], before: dict[str, Any]
 ) -> None:
-    """Of each tensor the change counts, as a vector: the weights themselves would hide it.
+    """Compare the change of each tensor, as a vector: a comparison of weights would hide it.
 
     Rounding leaves some 1e-4 of a change. But where rounding moves one value of a hundred across
     the kink of a ReLU, all gradients below it differ by a tenth of one value; a gradient that is
@@ -133,7 +133,7 @@ def assert_same_changes(
 
 
 def _units(model: keras.Model) -> dict[str, tuple[Any, Any]]:
-    """Convolution and Batch Renorm of each unit, by what the unit's last layer is called."""
+    """Return the convolution and the Batch Renorm of each unit, by the unit's name."""
     kinds = keras.layers.Conv2D, keras.layers.DepthwiseConv2D
     below = {id(layer.output): layer for layer in model.layers if isinstance(layer, kinds)}
     relus = [layer for layer in model.layers if isinstance(layer, keras.layers.ReLU)]

@@ -1,4 +1,4 @@
-"""Moments below the replay layer that adapt: as Keras moves them, and nothing else moves."""
+"""Moments below the replay layer adapt as in Keras, and nothing else moves."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_moments_adapt_and_weights_stay(replay_layer: str, runtime: str, tmp_pat
     assert np.abs(found["after"] - found["before"]).max() > 0.01
     np.testing.assert_array_equal(found["fresh"], found["after"])
     np.testing.assert_array_equal(found["back"], found["before"])
-    # Weights are constants of the file, and the state has nothing but moments.
+    # Weights are constants in the file, and the state has only moments.
     assert all(name.endswith(("_mean", "_variance")) for name in moved)
     assert bundle.features.read_bytes() == content
 
@@ -88,7 +88,7 @@ def test_moments_adapt_and_weights_stay(replay_layer: str, runtime: str, tmp_pat
 def adapted_by_keras(
     network: keras.Model, images: np.ndarray, *, rate: float
 ) -> dict[str, np.ndarray]:
-    """The moments after frozen layers with `adapt_moments` have passed the images in training."""
+    """Return the moments after a training pass of frozen layers with `adapt_moments`."""
     set_limits(network, RenormLimits(r_max=3.0, d_max=5.0, momentum=1 - rate))
     norms = [layer for layer in network.layers if isinstance(layer, BatchRenorm)]
     for layer in network.layers:

@@ -1,4 +1,4 @@
-"""What a bundle of each replay layer is told to do when nobody says."""
+"""Defaults of a bundle at each replay layer."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_every_layer_has_its_own(layer: str) -> None:
     assert (found["lr"], found["momentum"], found["weight_decay"]) == (0.003, 0.9, 0.0005)
     assert (found["least_steps"], found["head_start"]) == (24, 1.0)
     assert found["epochs"] == (4 if layer in RESTING else 2)
-    # No rate is there that nothing takes.
+    # Every rate is an input of a signature.
     assert set(training.rates) == (LAST if layer in RESTING else LAST | TRUNK)
     if layer in RESTING:
         return

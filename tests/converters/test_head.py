@@ -1,4 +1,4 @@
-"""The head's signatures, by hand, by numpy, by autodiff, and in TFLite as in TensorFlow."""
+"""The head's signatures against hand-worked numbers, numpy and autodiff, also in TFLite."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lrtflite_converters.trunk import Trunk
 
 
 def scalar(value: float) -> np.ndarray:
-    """A number as a client feeds it: (1,) float32."""
+    """Return a number in the form that a client feeds: (1,) float32."""
     return np.array([value], np.float32)
 
 
@@ -32,7 +32,7 @@ RATES = {"lr": scalar(0.1), "momentum": scalar(0.9), "weight_decay": scalar(0.01
 
 
 def plan(slots: int, features: int, *, batch_size: int = 4) -> HeadPlan:
-    """A head without a trunk."""
+    """Return the plan of a head without a trunk."""
     return HeadPlan(slots=slots, batch_size=batch_size, trunk=Trunk(Chain((), image=(features,))))
 
 
@@ -73,7 +73,7 @@ def test_a_new_class_starts_from_the_mean_of_the_known_ones() -> None:
         module.run("begin", counts=counts, head_start=scalar(start))
         np.testing.assert_allclose(module.tw.numpy(), [[2, 4], [4, 8], [0, 0], expected, [0, 0]])
         np.testing.assert_array_equal(saved(module)[0], cw)
-    # Among new ones alone there is no mean.
+    # Without known classes there is no mean to start from.
     module.run("begin", counts=np.array([0, 0, 0, 3, 1], np.float32), head_start=scalar(1))
     np.testing.assert_array_equal(module.tw.numpy(), np.zeros((5, 2)))
 
@@ -83,7 +83,7 @@ def test_infer_by_hand() -> None:
     probabilities = module.run("infer", latents=np.array([[5, 1]], np.float32))["probabilities"]
     # Scores ln 3 and 0 among the two learned classes: 3/4 and 1/4; the third never learned.
     np.testing.assert_allclose(probabilities, [[0.75, 0.25, 0]], rtol=1e-5)
-    # Learned classes with scores far below a free slot's 0 still share all the probability.
+    # Learned classes share all the probability, even with scores far below a free slot's 0.
     module = head([[-200, 0], [-201, 0], [0, 0]], [1, 1, 0])
     probabilities = module.run("infer", latents=np.array([[1, 0]], np.float32))["probabilities"]
     np.testing.assert_allclose(probabilities, [[np.e / (1 + np.e), 1 / (1 + np.e), 0]], rtol=1e-5)
@@ -115,7 +115,7 @@ def test_a_training_step_is_the_gradient_of_the_cross_entropy() -> None:
 
 
 def sessions() -> list[tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]]:
-    """Two sessions of three steps: counts, and mini-batches with one-hot targets."""
+    """Return two sessions of three steps: counts, and mini-batches with one-hot targets."""
     rng = np.random.default_rng(1)
     found = []
     for present in ([0, 1], [1, 4]):
@@ -224,13 +224,13 @@ def test_a_class_that_is_forgotten_is_new_again() -> None:
     cw, past = saved(module)
     np.testing.assert_array_equal(cw, [[0, 0], [4, 8], [70, 80], [0, 0]])
     np.testing.assert_array_equal(past, [0, 1, 9, 0])
-    # It does not answer: scores of 4 and 70 are left, and exp(-66) is 0 in float32.
+    # The forgotten class gets 0. The others score 4 and 70, and exp(-66) is 0 in float32.
     found = module.run("infer", latents=np.array([[1, 0]], np.float32))["probabilities"]
     np.testing.assert_allclose(found, [[0, 0, 1, 0]], atol=1e-20)
     # Class 0 starts from the mean of class 1 alone, as any new class does.
     module.run("begin", counts=np.array([5, 5, 0, 0], np.float32), head_start=scalar(0.5))
     np.testing.assert_allclose(module.tw.numpy(), [[2, 4], [4, 8], [0, 0], [0, 0]])
-    # It counts as no earlier pattern: the session's weights less their average 1.5 are its own.
+    # It has no earlier patterns, so it gets the session's weights minus their average 1.5.
     module.tw.assign([[1, 2], [1, 2], [0, 0], [0, 0]])
     ended = module.run("consolidate", counts=np.array([5, 1, 0, 0], np.float32))
     np.testing.assert_array_equal(ended["learned"], [1, 1, 1, 0])

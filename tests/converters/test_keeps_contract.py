@@ -1,4 +1,4 @@
-"""TensorFlow's modules keep the contract, and every fault in one is named."""
+"""The TensorFlow modules keep the contract, and every breach is named."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 from keras_reference import small_network
 
-from lrtflite.contract import FEATURES, HEAD, breaches
+from lrtflite.contract import FEATURES, HEAD
+from lrtflite.contract_checking import breaches
 from lrtflite.feeding import SESSION
 from lrtflite.host.network import Network
 from lrtflite.manifest import Manifest
 from lrtflite.runtime import Signature, Tensor
-from lrtflite_converters.export import Parts, split_network
+from lrtflite_converters.export import SplitNetwork, split_network
 from lrtflite_converters.options import ExportOptions
 
 FLOAT = np.dtype(np.float32)
@@ -28,7 +29,7 @@ def network() -> Network:
 
 
 @cache
-def made(replay_layer: str, adapts: bool) -> tuple[Manifest, Parts]:
+def made(replay_layer: str, adapts: bool) -> tuple[Manifest, SplitNetwork]:
     options = ExportOptions(
         replay_layer=replay_layer,
         classes=3,
@@ -166,7 +167,7 @@ def test_moments_that_adapt_need_their_signatures(name: str) -> None:
     found = dict(parts.features.signatures)
     del found[name]
     assert breaches(manifest, FEATURES, found) == [f"no {name}"]
-    # A rate of another bundle is not fed.
+    # A rate that the manifest lacks is a breach.
     poorer = dataclasses.replace(
         manifest, rates={k: v for k, v in manifest.rates.items() if k != "adapt_rate"}
     )

@@ -1,4 +1,4 @@
-"""The names of a head's tensors and rates occur in converters/ only: clients know no algorithm."""
+"""The names of a head's tensors and rates occur only in converters/, never in a client."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lrtflite.bundle import Bundle
-from lrtflite_cli.training_options import SHORT_FORMS
+from lrtflite_cli.rate_options import SHORT_FORMS
 from lrtflite_converters.convert import find_network
 from lrtflite_converters.export import split_network
 from lrtflite_converters.options import ExportOptions
@@ -17,7 +17,7 @@ from lrtflite_converters.source import Source
 
 ROOT = Path(__file__).parent.parent.parent
 CLIENTS = ("lrtflite", "firmware_sim", "cli")
-# The host's own training, and its face on the command line, have rates of the same names.
+# The training on the host, and its command, have rates of the same names.
 HOST = ROOT / "lrtflite" / "host"
 TRAIN_COMMAND = ("train", "train_options", "train_printing")
 # Two rates have options of their own on every command that trains.
@@ -25,7 +25,7 @@ EXEMPT = frozenset(SHORT_FORMS)
 
 
 def is_client(path: Path) -> bool:
-    """Return whether a file may not know what a head has inside."""
+    """Return whether a file must not contain names from inside a head."""
     trains_on_host = path.parent.name == "lrtflite_cli" and path.stem in TRAIN_COMMAND
     return HOST not in path.parents and not trains_on_host
 
@@ -36,7 +36,7 @@ SOURCES = [
 
 
 def names_in_graphs(options: ExportOptions) -> set[str]:
-    """The tensors and rates of a bundle, before it is converted."""
+    """Return the names of a bundle's tensors and rates, before conversion."""
     parts = split_network(find_network(Source(input_size=32)), options)
     saves = [part.signatures.get("save") for part in (parts.features, parts.head)]
     tensors = {name for save in saves if save is not None for name in save.outputs}
@@ -59,7 +59,7 @@ def names() -> frozenset[str]:
 
 
 def words(tree: ast.AST) -> Iterator[tuple[int, str]]:
-    """Every identifier, attribute, keyword and whole string constant, with its line."""
+    """Yield every identifier, attribute, keyword and whole string constant, with its line."""
     for node in ast.walk(tree):
         line = getattr(node, "lineno", 0)
         if isinstance(node, ast.Name):

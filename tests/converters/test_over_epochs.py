@@ -1,4 +1,4 @@
-"""One pass with the rate of several epochs, to float32's precision at any rate."""
+"""One pass with the rate of several epochs, exact in float32 at any rate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CASES = [(rate, epochs) for rate in (0, 1e-7, 5e-5, 0.1, 1) for epochs in (1, 4,
 
 
 def expected(rate: float, epochs: int) -> float:
-    """1 - (1 - rate)^epochs in float64."""
+    """Return 1 - (1 - rate)^epochs, computed in float64."""
     with np.errstate(divide="ignore"):
         return float(-np.expm1(epochs * np.log1p(-float(rate))))
 

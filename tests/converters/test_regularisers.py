@@ -1,4 +1,4 @@
-"""The seam of a regulariser: its rates, its say in a step, and what it keeps."""
+"""The interface of a regulariser: its rates, its effect on a step, and its state."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ RATES = {
 
 
 class Scaling(Regulariser):
-    """Takes a share of every update, and adds up how far each gamma has come."""
+    """Scales every update by a share, and adds up the changes of each gamma."""
 
     scalars = {"train": ("share",), "consolidate": ("kept",)}  # noqa: RUF012
 
@@ -93,7 +93,7 @@ def test_updates_scaled_by_nothing_keep_the_trunk_still() -> None:
     step(head, share=0.0)
     for name, value in trunk_state(head).items():
         np.testing.assert_array_equal(value, before[name], err_msg=name)
-    # The last layer is not its to protect.
+    # The last layer is not protected.
     plain = make_head(network(), LAYER, batch_size=BATCH)
     step(plain)
     assert np.abs(head.tw.numpy() - head.cw.numpy()).max() > 1e-3
@@ -131,7 +131,7 @@ def test_its_rates_are_inputs_of_the_signatures_that_it_names() -> None:
     taken = {name: set(signature.inputs) for name, signature in head.signatures.items()}
     assert taken["train"] == {"latents", "targets", "share", *RATES}
     assert taken["consolidate"] == {"counts", "kept"}
-    # Nothing of the trunk moves in the cheaper step.
+    # The cheaper step does not move the trunk.
     assert taken["train_last"] == {"latents", "targets", "lr", "momentum", "weight_decay"}
     plain = make_head(network(), LAYER, batch_size=BATCH)
     assert set(plain.signatures["train"].inputs) == {"latents", "targets", *RATES}
@@ -152,7 +152,7 @@ def test_what_it_keeps_is_saved_and_restored() -> None:
     fresh.run("restore", **saved)
     for name, value in fresh.run("save", zero=ZERO).items():
         np.testing.assert_array_equal(value, saved[name], err_msg=name)
-    # The end of a session is its business too.
+    # The regulariser is also called at the end of a session.
     quarter = {"counts": np.ones(SLOTS, np.float32), "kept": np.array([0.25], np.float32)}
     fresh.run("consolidate", **quarter)
     ended = fresh.run("save", zero=ZERO)

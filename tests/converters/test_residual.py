@@ -1,4 +1,4 @@
-"""Residual joins: a step through x + inner(x) is that of Keras and autodiff, also in TFLite."""
+"""Residual blocks: a step through x + inner(x) agrees with Keras and autodiff, also in TFLite."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def pointwise(name: str, filters: int) -> Any:
 
 
 def inverted_residual(x: Any, number: int) -> Any:
-    """A block as MobileNetV2 has it: expand, depthwise, and a projection without an activation."""
+    """Return a block of MobileNetV2: expand, depthwise, projection without an activation."""
     channels, names = x.shape[-1], [f"{part}{number}" for part in ("expand", "dw", "project")]
     depthwise = layers.DepthwiseConv2D(3, padding="same", use_bias=False, name=f"{names[1]}/conv")
     y = unit(x, names[0], pointwise(names[0], 3 * channels))
@@ -68,7 +68,7 @@ def inverted_residual(x: Any, number: int) -> Any:
 
 
 def make_network(seed: int) -> Network:
-    """A stem, a join, a unit, two joins on top of each other, and pooling."""
+    """Return a network: a unit, a residual block, a unit, two residual blocks, and pooling."""
     keras.utils.set_random_seed(seed)
     images = keras.Input((SIZE, SIZE, 3), name="images")
     stem = layers.Conv2D(6, 3, strides=2, padding="same", use_bias=False, name="stem/conv")
@@ -83,7 +83,7 @@ def make_network(seed: int) -> Network:
 def batches(
     network: Network, replay_layer: str, *, steps: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Latents of random frames, and soft targets."""
+    """Return latents of random frames, and soft targets."""
     rng = np.random.default_rng(5)
     found = []
     for _ in range(steps):
@@ -115,7 +115,7 @@ def test_joins_are_matched_from_keras_layers() -> None:
     assert found("join2") == [third, "mean"]
 
 
-# A join as the first block, above another unit, above another join, and alone below the pooling.
+# A residual block as the first block, above a unit, above another one, and alone below the pooling.
 @pytest.mark.parametrize(
     ("replay_layer", "seed"),
     [("stem", 0), ("images", 1), ("join1", 2), ("top", 3), ("join2", 4)],

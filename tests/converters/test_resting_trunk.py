@@ -18,7 +18,7 @@ from lrtflite_converters.split import blocks_above
 from lrtflite_converters.trunk import Trunk
 
 LAYER, BATCH = "conv5_6/dw", 6
-# Limits beyond which nothing is clipped: then Batch Renorm passes what inference would.
+# Limits that clip nothing, so that Batch Renorm gives the same output as inference.
 WIDE = 1e6
 RATES = {
     "lr": 0.02,
@@ -54,7 +54,7 @@ def test_begin_says_whether_more_than_the_last_layer_learns(
     assert begin(head, classes=1) == 0
     assert begin(head, classes=2) == with_two
     assert begin(head, classes=SLOTS) == with_two
-    # Again after a session with more classes; and by classes, not by patterns.
+    # Also after a session with more classes. The number of classes counts, not that of patterns.
     many = np.array([0, 500, 0, 0], np.float32)
     again = head.run("begin", counts=many, head_start=np.ones(1, np.float32))
     np.testing.assert_array_equal(again["trains"], [0])
@@ -84,7 +84,7 @@ def run_steps(head: CwrHead, signature: str, steps: int) -> np.ndarray:
 
 
 def last_layer_by_numpy(head: CwrHead, steps: int) -> np.ndarray:
-    """SGD in float64 on the features that Keras infers."""
+    """Run SGD in float64 on the features that Keras infers."""
     latents, targets = batch()
     pooled = keras.Model(network().layer(LAYER).output, network().layer("pool6").output)
     x = pooled(latents).numpy().astype(float)

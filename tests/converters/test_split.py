@@ -1,4 +1,4 @@
-"""Where a network can be split, and what is refused."""
+"""Layers at which a network can be split, and layers that are refused."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_every_layer_splits_the_network_in_two() -> None:
         shape = tuple(network.layer(replay_layer).output.shape[1:])
         assert above.image == below.output == shape
         assert above.output == (network.features,)
-        # Each block takes what the one below it gives.
+        # The input of each block is the output of the one below it.
         for lower, upper in zip(blocks, blocks[1:]):
             assert upper.image == lower.output
 
@@ -61,7 +61,7 @@ def test_what_a_layer_can_give() -> None:
 
 
 def network(upper: Callable[[Any], Any]) -> Network:
-    """A unit called `below`, whatever `upper` makes of it, and pooling."""
+    """Return a network of a unit called `below`, the layers of `upper`, and pooling."""
     images = keras.Input((8, 8, 3), name="images")
     x = layers.Conv2D(4, 1, use_bias=False)(images)
     x = layers.ReLU(6.0, name="below")(BatchRenorm()(x))
@@ -91,10 +91,10 @@ def add(*paths: Any) -> Any:
         ),
         (lambda x: layers.BatchNormalization(name="odd")(x), r"odd \(BatchNormalization\)"),
         (lambda x: layers.Dropout(0.5, name="odd")(x), r"odd \(Dropout\)"),
-        (lambda x: add(unit(x), another(x)), r"make of it, got sum \(Add\)"),
-        (lambda x: add(x, unit(x), another(x)), r"make of it, got sum \(Add\) of other paths"),
-        (lambda x: add(x, layers.Dropout(0.5)(unit(x))), r"make of it, got sum \(Add\)"),
-        (lambda x: add(x, unit(x, filters=1)), r"make of it, got sum \(Add\)"),
+        (lambda x: add(unit(x), another(x)), r"on top of it, got sum \(Add\)"),
+        (lambda x: add(x, unit(x), another(x)), r"on top of it, got sum \(Add\) of other paths"),
+        (lambda x: add(x, layers.Dropout(0.5)(unit(x))), r"got dropout\w* \(Dropout\)"),
+        (lambda x: add(x, unit(x, filters=1)), r"on top of it, got sum \(Add\)"),
         (lambda x: layers.Multiply(name="product")([x, unit(x)]), r"got product \(Multiply\)"),
         (lambda x: layers.Conv2DTranspose(4, 1, name="odd")(x), r"odd \(Conv2DTranspose\)"),
         (lambda x: unit(x, use_bias=True), r"without bias.*got odd \(Conv2D\)"),
@@ -134,8 +134,8 @@ def test_a_layer_and_what_a_unit_makes_of_it_can_be_added(upper: Callable[[Any],
 
 
 def test_a_replay_layer_that_a_sum_passes_by_is_refused() -> None:
-    """Latents of the unit alone do not hold the other path."""
-    with pytest.raises(ModelError, match="begins at unit, got one that passes it by"):
+    """Latents of the unit do not contain the other path of the sum."""
+    with pytest.raises(ModelError, match="begins at unit, got a path around it"):
         blocks_above(network(lambda x: add(x, unit(x))), "unit", train_depthwise=True)
 
 

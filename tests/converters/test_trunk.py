@@ -1,4 +1,4 @@
-"""Training above a replay layer: as Keras and autodiff do it, in TensorFlow and in TFLite."""
+"""Training above a replay layer agrees with Keras and autodiff, in TensorFlow and in TFLite."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lrtflite.layer_names import BLOCKS
 from lrtflite.runtime import installed_runtimes
 from lrtflite_converters import trunk as trunk_module
 
-# In three parts: two of eight, enough to multiply small images, and one of seven, which are not.
+# Three parts: two of eight patterns, enough for products of small images, and one of seven.
 BATCH = 23
 DEPTHWISE_KERNELS = tuple(f"{block}_dw_kernel" for block, _, _ in BLOCKS)
 RATES = {
@@ -34,7 +34,7 @@ RATES = {
     "r_max": 3.0,
     "d_max": 5.0,
 }
-# For ten steps: large ones let rounding grow until it decides.
+# Rates for ten steps. With larger rates, rounding errors would grow too much.
 GENTLE: dict[str, Any] = {**RATES, "lr": 0.005, "trunk_lr": 0.002}
 # Batch Renorm with these limits is Batch Norm.
 PLAIN: dict[str, Any] = {**RATES, "r_max": 1.0, "d_max": 0.0}
@@ -43,7 +43,7 @@ PLAIN: dict[str, Any] = {**RATES, "r_max": 1.0, "d_max": 0.0}
 def batches(
     network: Network, replay_layer: str, *, batch_size: int, steps: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Latents of random frames, and soft targets."""
+    """Return latents of random frames, and soft targets."""
     size = network.input_size
     rng = np.random.default_rng(4)
     found = []
@@ -76,7 +76,7 @@ def test_a_step_is_autodiffs(
     train_depthwise: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trunk_module, "PART_BYTES", 1)  # as many parts as can be
+    monkeypatch.setattr(trunk_module, "PART_BYTES", 1)  # as many parts as possible
     monkeypatch.setattr(trunk_module, "MOST_PARTS", 3)  # and of uneven sizes
     network = small_network(seed=seed, input_size=input_size, activation=activation)
     assert_a_step_is_autodiffs(network, replay_layer, RATES, train_depthwise=train_depthwise)
@@ -129,7 +129,7 @@ def test_no_gradient_is_computed_of_a_frozen_kernel() -> None:
             [op.name for op in graph.get_operations() if op.type == "AssignVariableOp"],
         )
         products[train_depthwise] = sum(node.op == "BatchMatMulV2" for node in pruned.node)
-    # Of conv6/dw: that of the pixels and their gradients, and that of its weights' places.
+    # Products of conv6/dw: one of pixels and gradients, one of the places of its weights.
     assert products[True] - products[False] == 2
 
 
@@ -170,14 +170,14 @@ midway = head.run("save", zero=zero)
 probabilities = head.run("infer", latents=data["latents"][0])["probabilities"]
 losses += train(head, range(steps // 2, steps))
 end = head.run("save", zero=zero)
-# What was saved midway answers the same in a model that has seen nothing else.
+# A state saved midway gives the same answers in a new model.
 fresh = Model(Path(path), runtime=runtime)
 fresh.run("restore", **midway)
 same = [np.array_equal(fresh.run("infer", latents=data["latents"][0])["probabilities"],
                        probabilities)]
 now = fresh.run("save", zero=zero)
 same += [np.array_equal(value, midway[name]) for name, value in now.items()]
-# A session given up midway leaves nothing behind: the same session again is the same.
+# A session that stops midway leaves no trace: the same session gives the same result again.
 fresh.run("begin", counts=counts, head_start=zero)
 train(fresh, range(3))
 fresh.run("restore", **start)
@@ -186,7 +186,7 @@ again = train(fresh, range(steps))
 same += [np.array_equal(again, losses)]
 now = fresh.run("save", zero=zero)
 same += [np.array_equal(value, end[name]) for name, value in now.items()]
-# A training that diverges tells so by its loss.
+# Training that diverges has a loss that is not finite.
 rates["lr"] = rates["trunk_lr"] = np.array([1e30], np.float32)
 diverged = train(fresh, range(4))[-1]
 final = {f"end/{name}": value for name, value in end.items()}
@@ -199,7 +199,7 @@ def random_network() -> Network:
 
 
 def demo_network() -> Network:
-    """Trained: through 27 layers of random weights rounding grows without end."""
+    """Use trained weights: through 27 layers of random ones, rounding errors grow too much."""
     return build_mobilenet_v1(weights="demo", alpha=None, input_size=48)
 
 
@@ -219,7 +219,7 @@ def test_ten_steps_in_tflite_are_ten_of_autodiff(
     path = tmp_path / "head.tflite"
     path.write_bytes(head.to_tflite(variables=True))
     assert custom_ops(path) == []
-    # Momentum begins at zero, and not as zeros in the file: the largest kernel has 64 KiB.
+    # Momentum starts at zero without zeros in the file, where the largest kernel takes 64 KiB.
     assert bytes(32 << 10) not in path.read_bytes()
     steps = batches(network, replay_layer, batch_size=BATCH, steps=10)
     np.savez(

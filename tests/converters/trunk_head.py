@@ -1,4 +1,4 @@
-"""Heads above a trunk for tests, and the numbers they are fed."""
+"""Heads above a trunk for tests, and the rates that they take."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def make_head(
     train_depthwise: bool = True,
     regulariser: Regulariser | None = None,
 ) -> CwrHead:
-    """A head that has learned every class, with random weights."""
+    """Return a head that has learned every class, with random weights."""
     trunk = Trunk(
         blocks_above(network, replay_layer, train_depthwise=train_depthwise),
         scale=network.scale if network.architecture.reads_frames(replay_layer) else None,
@@ -46,7 +46,7 @@ def begin(head: CwrHead, *, classes: int = SLOTS) -> float:
 def scalars(
     head: CwrHead, rates: Mapping[str, float], signature: str = "train"
 ) -> dict[str, np.ndarray]:
-    """The rates that a signature takes, each as a client feeds it: (1,) float32."""
+    """Return the rates that a signature takes, in the form that a client feeds: (1,) float32."""
     taken = head.signatures[signature].inputs
     return {n: np.array([rate], np.float32) for n, rate in rates.items() if n in taken}
 

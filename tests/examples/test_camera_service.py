@@ -26,7 +26,7 @@ def test_commands_through_a_fifo(start: Start, tmp_path: Path) -> None:
     wait_for(process, "nothing learned yet")
     used = cpu_seconds(process)
     time.sleep(1)
-    # Waiting takes 0.04 s of CPU; polling a closed input would take all it gets.
+    # Waiting takes 0.04 s of CPU; polling a closed input would take all of it.
     assert cpu_seconds(process) - used < 0.3
     for name in ("mug", "ball"):  # two writers, each of which closes the FIFO
         fifo.write_text(f"{name}\n")

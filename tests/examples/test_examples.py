@@ -94,7 +94,7 @@ def test_errors_of_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> No
     assert "got no folder in" in error("things/mug")
     assert "broken.jpg" in error("things")
     assert "Traceback" not in error("things")
-    # The class before it is not learned either.
+    # Not even the class before it is learned.
     (tmp_path / "things" / "bowl").mkdir()
     Image.fromarray(picture(0, 0)).save(tmp_path / "things" / "bowl" / "1.png")
     assert "broken.jpg" in error("things")
@@ -119,7 +119,7 @@ def test_compare_states(demo: Path, tmp_path: Path, run: Run) -> None:
     assert lines[1].startswith("new: 4 sessions, 3 labels, 36 latents in memory, bundle ")
     assert lines[2].split() == ["label", "memory", "moved"]
 
-    # Of each class the head keeps its weights and a count: both side by side, as one vector.
+    # For each class the head keeps weights and a count, compared as one vector.
     def rows(folder: Path) -> np.ndarray:
         arrays = newest_state(folder).arrays
         return np.concatenate([arrays["head/cw"], arrays["head/past"][:, np.newaxis]], axis=1)
@@ -164,6 +164,6 @@ def test_other_languages_keep_the_contract(name: str, call: str, tensor: str) ->
     outputs = {each for spec in known.values() for each in spec.outputs}
     assert used <= inputs | outputs
     assert inputs <= used
-    # No tensor and no rate of any head: those come by name.
+    # The example has no name of a tensor or rate of any head.
     rates = set(Bundle.open(ROOT / "lrtflite" / "demo_bundle").manifest.rates)
     assert not {word for word in re.findall(r"\w+", text) if word in rates | {"cw", "past", "tw"}}

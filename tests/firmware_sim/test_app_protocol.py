@@ -147,15 +147,15 @@ def test_a_session_takes_forty_steps(tmp_path: Path) -> None:
         None,
         SimulateOptions(dataset=f"folder:{pictures}", protocol="app", first_classes=1),
     )
-    first, second = result.accuracy
+    first, second = result.per_session
     assert (first.frames, second.frames) == (100, 100)
-    # With nothing to replay, the hundred frames fill one mini-batch an epoch; eight would be few.
+    # With nothing to replay, 100 frames fill one mini-batch per epoch, and 8 steps are too few.
     assert first.steps == result.training["least_steps"] == 24
     assert result.bundle.new_per_batch == 20
     assert second.steps == 8 * 5
     assert result.replay_patterns == 200
     assert any("5 fps" in note for note in result.notes)
-    assert np.isclose(result.session_ms_p50, np.mean([s.session_ms for s in result.accuracy]))
+    assert np.isclose(result.session_ms_p50, np.mean([s.session_ms for s in result.per_session]))
 
 
 def test_some_drawn_objects_have_the_apps_frames_too(manifest: Manifest) -> None:

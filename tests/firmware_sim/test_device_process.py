@@ -1,4 +1,4 @@
-"""The device is a process of its own: what it holds, what its errors look like, how it ends."""
+"""The device process: its imports, its sessions, its errors and its end."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_frames_are_taken_while_they_arrive(
 
     def camera() -> Iterator[NDArray[np.uint8]]:
         for number, frame in enumerate(frames):
-            # All before this one were acknowledged: none waits for the camera to end.
+            # All earlier frames were acknowledged, so none waits for the end of the recording.
             assert len(taken) == number
             yield frame
 
@@ -106,7 +106,7 @@ def test_its_errors_arrive_as_what_they_are(
             [f"class {n}" for n in range(slots + 1)],
             training=training,
         )
-    # And it goes on as if nothing had been.
+    # The device then works as before.
     report = device.learn(frames, ["a"] * 3, training=training)
     assert report.session == 1
     assert device.predict(frames[0]).top[0].label == "a"
@@ -153,7 +153,7 @@ def test_its_state_is_on_the_disk_and_goes_with_it(bundle: Path, training: Train
     assert device.process.returncode == 0
 
 
-# Opens a device, says where it is, and waits.
+# Opens a device, prints its pid and folder, and waits.
 SIMULATOR = """
 import sys, time; from pathlib import Path
 from lrtflite.training import Training
@@ -164,7 +164,7 @@ print(device.process.pid, device.state, flush=True); time.sleep(60)
 
 
 def killed_simulator(bundle: Path, temporary: Path, *, with_device: bool) -> tuple[int, Path]:
-    """Kill a simulator, and its device first if asked for; the device's pid and folder."""
+    """Kill a simulator, and optionally its device first; return the device's pid and folder."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(sys.path),
@@ -212,7 +212,7 @@ def test_a_signal_is_the_simulators_to_handle(
 ) -> None:
     os.kill(device.process.pid, number)
     assert device.extract(noise(bundle, 1)[0]).shape[0] == 1
-    # Ctrl-C in the terminal goes to its foreground group, which the device is not in.
+    # Ctrl-C goes to the foreground group of the terminal, and the device is in another.
     assert os.getpgid(device.process.pid) != os.getpgrp()
 
 
@@ -223,7 +223,7 @@ def _alive(pid: int) -> bool:
             os.kill(pid, 0)
         except ProcessLookupError:
             return False
-        # Whoever inherits an orphan may be slow to bury it; a zombie is dead all the same.
+        # The new parent of an orphan may be slow to reap it, but a zombie has ended.
         status = Path(f"/proc/{pid}/stat")
         if status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z":
             return False

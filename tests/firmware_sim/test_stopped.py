@@ -1,4 +1,4 @@
-"""What ends a simulation early takes nothing of what it has found so far."""
+"""A simulation that ends early keeps its results so far."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lrtflite_firmware_sim.watcher import Watcher
 
 
 class Stopper(Watcher):
-    """Raises in some phase of a session."""
+    """A watcher that raises in some phase of a session."""
 
     def __init__(self, session: int, phase: str, error: BaseException) -> None:
         self._session, self._phase, self._error = session, phase, error
@@ -52,10 +52,10 @@ NO_TIME = Spread(0, 0, 0)
 
 
 def untimed(result: Simulation) -> Simulation:
-    """A result without what a clock, RAM or the time of the end decides."""
+    """Return a result without values that depend on a clock, RAM or the time of the end."""
     return replace(
         result,
-        accuracy=tuple(replace(session, session_ms=0) for session in result.accuracy),
+        per_session=tuple(replace(session, session_ms=0) for session in result.per_session),
         latency_ms={},
         session_ms=NO_TIME,
         session_ms_p50=0,
@@ -126,7 +126,7 @@ def test_results_from_before_they_could_be_incomplete(simulated: Simulation) -> 
 
 @contextmanager
 def running(*words: object, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """`lrtflite simulate` after its first session; it still has much to do."""
+    """Start `lrtflite simulate` and wait for its first session; many more follow."""
     pictures = draw_pictures(folder / "pictures", classes=3, images=60)
     scratch = folder / "scratch"
     scratch.mkdir()
@@ -173,7 +173,7 @@ def test_interrupted_results_are_written(tmp_path: Path, number: signal.Signals)
 
 def test_a_picture_that_turns_out_damaged_stops_it(tmp_path: Path) -> None:
     with running("--json", "-", "--epochs", "50", folder=tmp_path) as process:
-        # The header is whole, and so is the end.
+        # Header and end of the file are intact.
         for path in (tmp_path / "pictures").rglob("*.png"):
             content = bytearray(path.read_bytes())
             content[60:80] = bytes(20)
@@ -183,7 +183,7 @@ def test_a_picture_that_turns_out_damaged_stops_it(tmp_path: Path) -> None:
     assert found.incomplete is not None
     assert "Expected a readable image" in found.incomplete
     assert process.returncode == 1
-    assert err.splitlines()[-1] == f"Error: {found.incomplete}; the figures are of these"
+    assert err.splitlines()[-1] == f"Error: {found.incomplete}; the figures are of these sessions"
     assert err.count("Error:") == 1
 
 

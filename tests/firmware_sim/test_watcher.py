@@ -22,7 +22,7 @@ def play(watcher: Watcher, simulated: Simulation) -> None:
     with watcher.running(7):
         for frame in range(16):
             watcher.testing(frame + 1, 16)
-        for session in simulated.accuracy:
+        for session in simulated.per_session:
             watcher.learning(session.classes)
             watcher.step("extract", 1, session.frames)
             watcher.step("train", 1, session.steps)
@@ -50,7 +50,7 @@ def test_bars_on_a_terminal(simulated: Simulation) -> None:
 
 
 def looked(stream: io.StringIO) -> str:
-    """What is said of a look at 5,000 files."""
+    """Return the output during a check of 5,000 files."""
     with watch(stream).looking() as on_file:
         for number in range(5000):
             on_file(number + 1, 5000)

@@ -1,6 +1,6 @@
-"""Make a bundle and a state of the present formats: `python tests/formats/make.py` in a clone.
+"""Make a bundle and a state of the current formats: `python tests/formats/make.py` in a clone.
 
-Run it when a format's number changes, commit what it writes, and keep what it wrote before.
+Run it when the number of a format changes. Commit the new files, and keep the old ones.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def main() -> None:
     sys.path.insert(0, str(HERE.parent / "converters"))
     from keras_reference import small_network
 
-    from lrtflite.checkpoint import FORMAT as STATE_FORMAT
-    from lrtflite.manifest import FORMAT as BUNDLE_FORMAT
+    from lrtflite.manifest import BUNDLE_FORMAT
+    from lrtflite.state_file import STATE_FORMAT
     from lrtflite_converters.export import export_bundle
     from lrtflite_converters.options import ExportOptions
 
@@ -43,7 +43,7 @@ def main() -> None:
     )
     bundle, state = HERE / f"bundle-{BUNDLE_FORMAT}", HERE / f"state-{STATE_FORMAT}"
     export_bundle(network, bundle, options=options)
-    # The costs of one machine say nothing of the format.
+    # Costs measured on one machine are irrelevant to the format.
     manifest = json.loads((bundle / "manifest.json").read_text())
     manifest["measured"] = None
     (bundle / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")

@@ -1,4 +1,4 @@
-"""Bundles and states of every format that ever was are read, or refused by their number."""
+"""Bundles and states of every past format are read, or refused by number."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lrtflite.checkpoint as checkpoint_module
+import lrtflite.state_file as state_file
 from lrtflite import Bundle, Learner
-from lrtflite.checkpoint import FORMAT as STATE_FORMAT
-from lrtflite.checkpoint import State, read_state, write_state
 from lrtflite.errors import BundleError, StateError
-from lrtflite.manifest import FORMAT as BUNDLE_FORMAT
+from lrtflite.manifest import BUNDLE_FORMAT
+from lrtflite.state_file import STATE_FORMAT, State, read_state, write_state
 from lrtflite.verify import verify_bundle
 
 HERE = Path(__file__).parent
@@ -45,7 +44,7 @@ def test_a_state_opens_or_is_refused_by_number(path: Path, tmp_path: Path) -> No
     with Learner.open(bundle, state) as learner:
         assert learner.learned == ("mug", "hat")
         assert (learner.sessions, len(learner.memory), learner.memory.capacity) == (1, 6, 6)
-        # The frames that it was taught, as `make.py` drew them.
+        # The frames that the state has learned, as `make.py` drew them.
         frames = np.random.default_rng(0).integers(0, 256, (2, 5, 32, 32, 3)).astype(np.uint8)
         answers = [[p.label for p in learner.predict(frame, top=1)[0]] for frame in frames[:, 0]]
         assert answers == [["mug"], ["hat"]]
@@ -69,7 +68,7 @@ def test_older_states_are_refused_by_number(
 ) -> None:
     path = tmp_path / "state-00000000.npz"
     with monkeypatch.context() as earlier:
-        earlier.setattr(checkpoint_module, "FORMAT", old)
+        earlier.setattr(state_file, "STATE_FORMAT", old)
         write_state(path, State({"head/x": np.zeros(2)}, {}))
     with pytest.raises(StateError, match=f"format {STATE_FORMAT}, got format {old} in "):
         read_state(path)

@@ -27,7 +27,7 @@ def batch(*counts: int) -> FirstBatch:
 
 def test_a_sample_has_as_many_of_each_class() -> None:
     found = batch(100, 40, 7).sample(30, np.random.default_rng(0))
-    # Seven of the smallest class are all there are; their places go to the others.
+    # The smallest class has only seven frames, so the other classes get more.
     counts = np.bincount(found.slots)
     assert counts[2] == 7
     assert counts.sum() == 30
@@ -42,7 +42,7 @@ def test_a_model_carries_its_frames(tmp_path: Path) -> None:
     found = read_first_batch(tmp_path / "m.keras")
     assert found is not None
     np.testing.assert_array_equal(found.slots, [0, 0, 1, 1, 1])
-    # Keras does not mind.
+    # Keras ignores the added file.
     np.testing.assert_array_equal(
         load_model(tmp_path / "m.keras").get_weights()[0], model.weights[0]
     )

@@ -1,4 +1,4 @@
-"""`lrtflite layers`, as its user sees it."""
+"""The output of `lrtflite layers`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Model files: whole or refused, and never half written."""
+"""Model files: damaged ones are refused, and none is left half-written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_damaged_models_are_refused(tmp_path: Path, model: keras.Model, cut: int
 def test_absent_models_are_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"got .*, which is a folder"):
         load_model(tmp_path)
-    with pytest.raises(ModelError, match=r"absent\.keras, which is not there"):
+    with pytest.raises(ModelError, match=r"absent\.keras, which does not exist"):
         load_model(tmp_path / "absent.keras")
 
 

@@ -1,4 +1,4 @@
-"""Weights from files, from the package and from Keras: the same outputs, or one clear line."""
+"""Weights from files, from the package and from Keras: the same outputs, or a clear error."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lrtflite.errors import ModelError
 from lrtflite.host import weights as weights_module
 from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.weight_files import read_weights, weight_names
-from lrtflite.host.weights import load_weights, network, write_npz
+from lrtflite.host.weights import load_weights, mobilenet_with_weights, write_npz
 
 FRAMES = np.random.default_rng(0).uniform(-1, 1, (2, 32, 32, 3)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
 def trained() -> keras.Model:
-    """A small network whose moments have moved, so that nothing is at its initial value."""
+    """Return a small network with moved moments, so that no weight has its initial value."""
     model = mobilenet_v1(alpha=0.25, input_size=32, classes=0)
     rng = np.random.default_rng(1)
     for weight in model.weights:
@@ -41,7 +41,7 @@ def empty() -> keras.Model:
 
 @pytest.fixture
 def blank(empty: keras.Model) -> keras.Model:
-    """The same network as `trained` without what it knows; building one takes a second."""
+    """Return the network of `trained` with new weights; building one takes a second."""
     for weight in empty.weights:
         weight.assign(np.ones(weight.shape))
     return empty
@@ -108,7 +108,7 @@ def test_a_file_is_read_once(
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
     opened = count_opens(monkeypatch, path)
     if load == "network":
-        model, origin = network(weights=str(path), input_size=32, classes=0)
+        model, origin = mobilenet_with_weights(weights=str(path), input_size=32, classes=0)
     else:
         model, origin = blank, load_weights(blank, str(path))
     assert len(opened) == 1
@@ -126,7 +126,9 @@ def test_a_file_that_cannot_be_opened_is_one_line(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "read_bytes", refused)
-    with pytest.raises(ModelError, match=r"cannot be read \(.*Permission denied\); get it again"):
+    with pytest.raises(
+        ModelError, match=r"cannot be read \(.*Permission denied\); download or save it again"
+    ):
         read_weights(path)
 
 
@@ -134,7 +136,7 @@ def test_network_takes_width_and_activation_from_the_file(tmp_path: Path) -> Non
     write_npz(
         mobilenet_v1(alpha=0.5, input_size=32, classes=0, activation="relu"), tmp_path / "w.npz"
     )
-    model, _ = network(weights=str(tmp_path / "w.npz"), input_size=48, classes=7)
+    model, _ = mobilenet_with_weights(weights=str(tmp_path / "w.npz"), input_size=48, classes=7)
     assert model.input_shape == (None, 48, 48, 3)
     assert model.output_shape == (None, 7)
     assert model.get_layer("pool6").output.shape[-1] == 512
@@ -147,7 +149,7 @@ def test_reference_weights_match_keras_applications(shared: Path) -> None:
     with np.load(path) as file:
         for weight in theirs.weights:
             weight.assign(file[weight.name.split(":")[0]])
-    ours, _ = network(weights=str(path), classes=0)
+    ours, _ = mobilenet_with_weights(weights=str(path), classes=0)
     x = np.random.default_rng(2).uniform(-1, 1, (1, 128, 128, 3)).astype(np.float32)
     np.testing.assert_allclose(ours(x), np.mean(theirs(x), axis=(1, 2)), atol=1e-4)
 
@@ -187,15 +189,15 @@ def test_demo_weights_load_or_say_what_to_do(
 ) -> None:
     monkeypatch.setattr(weights_module, "DEMO_FILE", tmp_path / "demo_backbone.npz")
     with pytest.raises(ModelError, match="demo_backbone"):
-        network(weights="demo", input_size=32, classes=0)
+        mobilenet_with_weights(weights="demo", input_size=32, classes=0)
     write_npz(trained, tmp_path / "demo_backbone.npz")
-    model, origin = network(weights="demo", input_size=32, classes=0)
+    model, origin = mobilenet_with_weights(weights="demo", input_size=32, classes=0)
     assert origin.startswith("demo backbone (sha256 ")
     np.testing.assert_array_equal(model(FRAMES), trained(FRAMES))
 
 
 def test_packaged_demo_weights_are_there() -> None:
-    model, origin = network(weights="demo", classes=0)
+    model, origin = mobilenet_with_weights(weights="demo", classes=0)
     assert origin.startswith("demo backbone (sha256 ")
     assert model.output_shape == (None, 256)  # alpha 0.25
 
@@ -276,6 +278,6 @@ def test_other_width_and_activation_say_which_option_to_use(
 ) -> None:
     write_npz(trained, tmp_path / "w.npz")
     with pytest.raises(ModelError, match=r"use --alpha 0\.25"):
-        network(weights=str(tmp_path / "w.npz"), alpha=0.5, input_size=32)
+        mobilenet_with_weights(weights=str(tmp_path / "w.npz"), alpha=0.5, input_size=32)
     with pytest.raises(ModelError, match="use --activation relu6"):
-        network(weights=str(tmp_path / "w.npz"), activation="relu", input_size=32)
+        mobilenet_with_weights(weights=str(tmp_path / "w.npz"), activation="relu", input_size=32)

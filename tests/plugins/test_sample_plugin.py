@@ -1,4 +1,4 @@
-"""The seams are seams: a plugin's policy, codec, head and network, from `convert` to `simulate`."""
+"""A plugin's policy, codec, head and network work from `convert` to `simulate`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle of the plugin's network, head, policy and codec."""
+    """Return a bundle of the plugin's network, head, policy and codec."""
     out = tmp_path_factory.mktemp("plugins") / "bundle"
     source = ("--network", "two-units", "--input-size", "48", "--classes", "8")
     learning = ("--strategy", "nearest-mean", "--policy", "reservoir", "--codec", "bytes")

@@ -1,4 +1,4 @@
-"""A codec of the tests' own, through the memory and through a learner with a state on disk."""
+"""A codec written for these tests, in a memory and in a learner with a state on disk."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ import pytest
 from fake_bundle import SIZE, fake, frames
 from lrtflite import Learner
 from lrtflite.checkpoint import newest_state
-from lrtflite.errors import InputError
+from lrtflite.errors import InputError, StateError
 from lrtflite.replay.codecs import CODECS, LatentForm
 from lrtflite.replay.memory import MEMORY_CODES, ReplayMemory
 from lrtflite.replay.policies import Indices
 from lrtflite.table import Table
 
 FLOAT = np.dtype(np.float32)
-# 255 steps of a fifth.
+# Range of 255 steps of 0.2 each.
 FIFTHS = LatentForm((2,), FLOAT, FLOAT, (0.0, 51.0))
 
 
 class Bytes:
-    """One byte a value: 255 equal steps over the range."""
+    """One byte per value: 255 equal steps over the range."""
 
     def __init__(self, form: LatentForm) -> None:
         self.shape, self.dtype = form.shape, np.dtype(np.uint8)
@@ -41,12 +41,12 @@ class Bytes:
 @pytest.fixture(autouse=True)
 def bytes_codec(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table[Any]("codec", {**CODECS, "bytes": Bytes})
-    for module in ("lrtflite.replay.memory", "lrtflite.shipping"):
+    for module in ("lrtflite.replay.memory", "lrtflite.initial_state"):
         monkeypatch.setattr(f"{module}.CODECS", table)
 
 
 def filled() -> ReplayMemory:
-    """Three patterns of the classes 1, 2, 1, in any order."""
+    """Return a memory with three patterns of the classes 1, 2, 1, in any order."""
     memory, rng = ReplayMemory(4, FIFTHS, codec="bytes"), np.random.default_rng(0)
     latents = np.array([[1.0, 1.09], [20.0, 51.0], [3.0, 0.0]], np.float32)
     memory.update(latents, np.array([1, 2, 1], np.int32), session=1, rng=rng)
@@ -65,7 +65,7 @@ def test_the_memory_holds_codes_and_reads_latents() -> None:
     memory = filled()
     assert memory.codes.dtype == np.uint8
     assert content(memory) == WHOLE
-    # Two bytes a pattern, and four of its slot.
+    # Two bytes per pattern, and four for its slot.
     assert memory.nbytes == 3 * (2 + 4)
     out = np.empty((3, 2), np.float32)
     memory.read(np.argsort(memory.codes[:, 0]), out)
@@ -109,7 +109,7 @@ def test_codes_are_loaded_as_they_are() -> None:
 def test_a_learner_keeps_codes_in_ram_and_on_disk(
     open_deep: Callable[..., Learner], tmp_path: Path
 ) -> None:
-    """From -255 to 255 a step is 2: 11 is kept as 133, and 10, as 132.5, as 132, which is 9."""
+    """A step from -255 to 255 is 2: 11 is stored as 133, and 10 (132.5) as 132, which is 9."""
     options = {"codec": "bytes", "adapt_moments": False}
     learner = open_deep(tmp_path / "state", **options)
     learner.learn(frames(10, 11), "a")
@@ -127,9 +127,22 @@ def test_a_learner_keeps_codes_in_ram_and_on_disk(
         assert inputs["latents"].dtype == np.float32
         replayed = inputs["latents"][inputs["targets"][:, 0] == 1]
         assert set(replayed[:, 0, 0, 0].tolist()) == {9.0, 11.0}
-        # A new pattern is trained as it was extracted: 200 would be kept as 201 or 199.
+        # New patterns are trained as extracted; a stored 200 would be 201 or 199.
         new = inputs["latents"][inputs["targets"][:, 1] == 1]
         assert set(new[:, 0, 0, 0].tolist()) == {200.0}
+
+
+def test_a_state_of_another_codec_is_refused(
+    open_deep: Callable[..., Learner], tmp_path: Path
+) -> None:
+    learner = open_deep(tmp_path / "state", codec="bytes", adapt_moments=False)
+    learner.learn(frames(10, 11), "a")
+    learner.close()
+    # The same models in another bundle: only its manifest tells them apart.
+    manifest = learner.bundle.path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"codec": "bytes"', '"codec": "raw"'))
+    with pytest.raises(StateError, match="a state of codec raw, got bytes; open its own bundle"):
+        open_deep(tmp_path / "state")
 
 
 def test_an_unknown_codec() -> None:

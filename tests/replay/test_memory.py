@@ -1,4 +1,4 @@
-"""The replay memory: filled, drawn from, taken back, forgotten and read from a state."""
+"""The replay memory: update, draw, revert, forget, and load from a state."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PAIRS = LatentForm((2,), FLOAT, FLOAT, (0.0, 100.0))
 
 
 def patterns(session: int, count: int) -> np.ndarray:
-    """Latents that tell where they come from: (session, index)."""
+    """Return latents that show their origin: (session, index)."""
     return np.array([(session, i) for i in range(count)], np.float32)
 
 
@@ -28,7 +28,7 @@ def test_sample_draws_distinct_patterns_with_their_labels() -> None:
     labels = memory.slots[rows]
     np.testing.assert_array_equal(out[:, 1], labels)
     assert len(set(labels.tolist())) == 12
-    # More than there are: all of them, and some once more.
+    # More than there are: all rows, and some of them again.
     out = np.empty((70, 2), np.float32)
     rows = memory.draw(70, rng)
     memory.read(rows, out)
@@ -104,7 +104,7 @@ def test_a_state_is_read_into_the_memory_itself() -> None:
         out[0] = 0
         raise OSError
 
-    # Rather no latents than some of one state with labels of another.
+    # Better no latents than latents of one state with slots of another.
     with pytest.raises(OSError):  # noqa: PT011
         memory.load(np.array([1, 2]), break_off)
     assert len(memory) == 0

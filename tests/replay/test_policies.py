@@ -1,9 +1,10 @@
-"""Policies of the replay memory: the two that come with it, and two of the tests' own."""
+"""Policies of the replay memory: the two built-in ones, and two written for these tests."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from learning import TRAINING, latents_of
 from lrtflite import Learner
+from lrtflite.errors import InputError
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import POLICIES, Incoming, Placement, Policy, Stored, algorithm1
@@ -22,7 +24,7 @@ PAIRS = LatentForm((2,), FLOAT, FLOAT, (0.0, 100.0))
 
 
 def patterns(session: int, count: int) -> np.ndarray:
-    """Latents that tell where they come from: (session, index)."""
+    """Return latents that show their origin: (session, index)."""
     return np.array([(session, i) for i in range(count)], np.float32)
 
 
@@ -36,7 +38,7 @@ def test_algorithm1_keeps_size_and_contribution(
         room = capacity - len(memory)
         memory.update(patterns(i, n), np.full(n, i, np.int32), session=i, rng=rng)
         seen += n
-        # The memory is as full as it can be, and never over.
+        # The memory is as full as possible, and never over capacity.
         assert len(memory) == min(capacity, seen)
         # h = RM / i of the batch are in it (or the whole batch), more only to fill free places.
         mine = memory.codes[:, 0] == i
@@ -80,7 +82,7 @@ def test_balanced_gives_every_class_its_quota(
 
 
 def reservoir(stored: Stored, incoming: Incoming, rng: np.random.Generator) -> Placement:
-    """Keep every pattern that ever came with the same chance; the counter is how many came."""
+    """Keep every pattern seen so far with the same probability; the counter counts them."""
     placed: dict[int, int] = {}
     size = len(stored)
     for pick in range(len(incoming)):
@@ -134,7 +136,7 @@ def test_a_counter_of_an_update_that_is_taken_back(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_policy_that_looks_gets_the_latents_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bytes are stored here and float32 is trained; a policy sees what is trained."""
+    """Stored latents are bytes here, trained ones float32; a policy sees float32."""
     looked: list[np.ndarray] = []
 
     def nearest(stored: Stored, incoming: Incoming, rng: np.random.Generator) -> Placement:
@@ -155,3 +157,33 @@ def test_a_policy_that_looks_gets_the_latents_themselves(monkeypatch: pytest.Mon
     assert found.tolist() == [[before[1]], [before[0]]]
     assert memory.codes.tolist() == [[7], [before[1]]]
     assert memory.slots.tolist()[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("picks", "rows"),
+    [([0], [5]), ([0, 1], [0, 0]), ([9], [0]), ([-1], [0]), ([0], [99]), ([0, 1], [0])],
+    ids=["gap", "clash", "no such pattern", "negative", "beyond capacity", "uneven"],
+)
+def test_a_placement_that_cannot_be_is_refused(
+    picks: list[int], rows: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = Table[Any]("policy", {**POLICIES})
+    table.register("odd", lambda *_: Placement(np.array(picks), np.array(rows)))
+    monkeypatch.setattr("lrtflite.replay.memory.POLICIES", table)
+    form = LatentForm((2,), np.dtype("f4"), np.dtype("f4"), (0.0, 1.0))
+    memory = ReplayMemory(10, form, policy="odd")
+    two = np.zeros((2, 2), np.float32), np.zeros(2, np.int32)
+    with pytest.raises(InputError, match=r"the policy 'odd' to place patterns .* fix the policy"):
+        memory.update(*two, session=1, rng=np.random.default_rng(0))
+    assert len(memory) == 0
+
+
+def test_an_empty_placement_of_any_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table[Any]("policy", {**POLICIES})
+    table.register("none", lambda *_: Placement(np.array([]), np.array([])))
+    monkeypatch.setattr("lrtflite.replay.memory.POLICIES", table)
+    form = LatentForm((2,), np.dtype("f4"), np.dtype("f4"), (0.0, 1.0))
+    memory = ReplayMemory(10, form, policy="none")
+    two = np.zeros((2, 2), np.float32), np.zeros(2, np.int32)
+    memory.update(*two, session=1, rng=np.random.default_rng(0))
+    assert len(memory) == 0

@@ -1,12 +1,11 @@
-"""The seam of everything that trains: a block, what its forward pass leaves, and chains of blocks.
+"""The interface of everything that trains: a block, the trace of its forward pass, and chains.
 
-Training takes a mini-batch in parts, which keeps intermediate arrays small, and of each unit it
-keeps one array only: the output of its convolution. The backward pass computes the rest again. For
-the units above conv5_4/dw and 128 patterns that is 80 MB kept, instead of 500 MB.
+Training splits a mini-batch into parts, so that intermediate arrays stay small. It keeps one array
+of each unit, the output of the convolution, and computes the rest again in the backward pass. For
+the units above conv5_4/dw and 128 patterns, this keeps 80 MB instead of 500 MB.
 
-Gradients that pass from block to block are those before the activation of the block below: whoever
-computes a block's output again, to go backward through the block above it, has at hand what the
-activation's slope needs.
+A block passes down the gradient before the activation of the block below it. The slope of that
+activation depends on the lower block's output, which the upper block has just computed again.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ class Limits:
 
 
 class Step(Protocol):
-    """Applies one training step to variables by their names."""
+    """One training step, applied to variables by their names."""
 
     def weights(self, values: Values, gradients: Mapping[str, Tensor], *, after: Tensor) -> None:
-        """Move weights; `values` are what they hold, `after` is there before this is prepared."""
+        """Move weights from their current `values`; wait for `after` before preparing the step."""
         ...
 
     def moments(self, norm: Any, names: tuple[str, str], values: Values) -> None:
@@ -42,28 +41,28 @@ class Step(Protocol):
         ...
 
 
-class Source(Protocol):
-    """What a block reads: parts of a mini-batch that can be computed again."""
+class BlockInput(Protocol):
+    """The input of a block: parts of a mini-batch that can be computed again."""
 
     @property
     def takes_gradient(self) -> bool:
-        """Return whether anything below wants the gradient."""
+        """Return whether any layer below needs the gradient."""
         ...
 
     def again(self, part: int, *, after: Tensor) -> Tensor:
-        """Compute a part again, not before `after` is there."""
+        """Compute a part again, once `after` is available."""
         ...
 
     def gate(self, y: Tensor, dy: Tensor) -> Tensor:
-        """Return the gradient before the last activation, from that of its value `y`."""
+        """Turn the gradient `dy` of an activation's output `y` into that of its input."""
         ...
 
 
 class Trace(ABC):
-    """The arrays that a forward pass leaves for the backward pass; a source for the next block."""
+    """The arrays that a forward pass keeps for the backward pass; an input of the next block."""
 
     takes_gradient = True
-    outputs: Sequence[Tensor]  # one for each part
+    outputs: Sequence[Tensor]  # one per part
 
     @abstractmethod
     def again(self, part: int, *, after: Tensor) -> Tensor: ...
@@ -72,22 +71,22 @@ class Trace(ABC):
     def gate(self, y: Tensor, dy: Tensor) -> Tensor: ...
 
     def norms(self) -> Iterator[tuple[Any, tuple[str, str]]]:
-        """Yield each Batch Renorm of this mini-batch, with the names of its moments."""
+        """Yield each Batch Renorm with the names of its moments."""
         yield from ()
 
     @abstractmethod
     def backward(self, gradients: Sequence[Tensor], step: Step) -> list[Tensor]:
-        """Take a step with the gradients of each part, and return those of the source's parts.
+        """Take a step with the gradients of each part, and return those of the input's parts.
 
-        Both are gradients before an activation. Nothing is returned where the source takes none.
+        Both are gradients before an activation. The list is empty if the input takes no gradient.
         """
 
 
 class Block(ABC):
-    """A part of a network. Shapes are without the batch.
+    """A part of a network. Shapes do not include the batch axis.
 
-    `tensors` are the values that its variables begin with, by name; `trained` names those that
-    train, and whether weight decay acts on them; `moments` names those that follow the data.
+    `tensors` are the initial values of its variables, by name. `trained` maps the names of those
+    that train to whether weight decay acts on them. `moments` are the names of the moving moments.
     """
 
     image: Shape
@@ -107,23 +106,29 @@ class Block(ABC):
 
     @property
     def largest(self) -> int:
-        """Return the values of the largest array that one pattern needs."""
+        """Return the number of values in the largest array that one pattern needs."""
         return max(_product(self.image), _product(self.output))
 
     @abstractmethod
     def infer(self, x: Tensor, values: Values) -> Tensor:
-        """Compute the output with the moving moments."""
+        """Return the output, computed with the moving moments."""
 
     @abstractmethod
     def forward(
-        self, xs: Sequence[Tensor], source: Source, values: Values, limits: Limits, *, frozen: bool
+        self,
+        xs: Sequence[Tensor],
+        source: BlockInput,
+        values: Values,
+        limits: Limits,
+        *,
+        frozen: bool,
     ) -> Trace:
-        """Pass the parts of a mini-batch with its own moments; `frozen` weights are constants."""
+        """Pass the parts forward with their own moments; `frozen` weights are constants."""
 
 
 @dataclass(frozen=True)
 class Chain(Block):
-    """Blocks one after the other; none at all passes everything on."""
+    """Blocks in sequence; an empty chain returns its input."""
 
     blocks: tuple[Block, ...]
     image: Shape
@@ -154,7 +159,13 @@ class Chain(Block):
         return x
 
     def forward(
-        self, xs: Sequence[Tensor], source: Source, values: Values, limits: Limits, *, frozen: bool
+        self,
+        xs: Sequence[Tensor],
+        source: BlockInput,
+        values: Values,
+        limits: Limits,
+        *,
+        frozen: bool,
     ) -> Trace:
         traces: list[Trace] = []
         outputs = xs
@@ -167,12 +178,12 @@ class Chain(Block):
 
 @dataclass(frozen=True)
 class ChainTrace(Trace):
-    source: Source
+    source: BlockInput
     traces: tuple[Trace, ...]
     outputs: Sequence[Tensor]
 
     @property
-    def _last(self) -> Source:
+    def _last(self) -> BlockInput:
         return self.traces[-1] if self.traces else self.source
 
     def again(self, part: int, *, after: Tensor) -> Tensor:

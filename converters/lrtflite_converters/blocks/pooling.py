@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lrtflite_converters.blocks.block import Block, Limits, Shape, Source, Step, Trace, Values
+from lrtflite_converters.blocks.block import Block, BlockInput, Limits, Shape, Step, Trace, Values
 from lrtflite_converters.differentiable import global_average_pool
 from lrtflite_converters.window import Tensor
 
@@ -34,7 +34,13 @@ class Pooling(Block):
         return self.pool(x)[0]
 
     def forward(
-        self, xs: Sequence[Tensor], source: Source, values: Values, limits: Limits, *, frozen: bool
+        self,
+        xs: Sequence[Tensor],
+        source: BlockInput,
+        values: Values,
+        limits: Limits,
+        *,
+        frozen: bool,
     ) -> Trace:
         return PoolingTrace(self, source, [self.pool(x)[0] for x in xs])
 
@@ -42,7 +48,7 @@ class Pooling(Block):
 @dataclass(frozen=True)
 class PoolingTrace(Trace):
     pooling: Pooling
-    source: Source
+    source: BlockInput
     outputs: Sequence[Tensor]
 
     def again(self, part: int, *, after: Tensor) -> Tensor:
@@ -60,7 +66,7 @@ class PoolingTrace(Trace):
             image = tf.reshape(x, [-1, *self.pooling.image])
             (dimage,) = self.pooling.pool(image)[1](gradient)
             dimage = self.source.gate(image, dimage)
-            if dimage.shape != image.shape:  # no activation has spread it over the pixels
+            if dimage.shape != image.shape:  # without an activation, it is still (n, 1, 1, C)
                 dimage = tf.broadcast_to(dimage, image.shape)
             found.append(tf.reshape(dimage, x.shape))
         return found

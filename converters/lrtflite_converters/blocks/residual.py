@@ -1,4 +1,4 @@
-"""A residual join: what comes in is added to what a chain of blocks makes of it."""
+"""A residual block: its input is added to the output of a chain of blocks."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import tensorflow as tf
 
 from lrtflite_converters.blocks.block import (
     Block,
+    BlockInput,
     Chain,
     Limits,
     Shape,
-    Source,
     Step,
     Trace,
     Values,
@@ -58,7 +58,13 @@ class Residual(Block):
         return self.join(x, self.inner.infer(x, values))
 
     def forward(
-        self, xs: Sequence[Tensor], source: Source, values: Values, limits: Limits, *, frozen: bool
+        self,
+        xs: Sequence[Tensor],
+        source: BlockInput,
+        values: Values,
+        limits: Limits,
+        *,
+        frozen: bool,
     ) -> Trace:
         inner = self.inner.forward(xs, Branch(source), values, limits, frozen=frozen)
         joined = [self.join(x, y) for x, y in zip(xs, inner.outputs)]
@@ -67,9 +73,9 @@ class Residual(Block):
 
 @dataclass(frozen=True)
 class Branch:
-    """The source of the inner chain, whose gradient joins the other path's before the gate."""
+    """The input of the inner chain; its gradient is gated after the other path's is added."""
 
-    source: Source
+    source: BlockInput
 
     @property
     def takes_gradient(self) -> bool:
@@ -85,7 +91,7 @@ class Branch:
 @dataclass(frozen=True)
 class ResidualTrace(Trace):
     block: Residual
-    source: Source
+    source: BlockInput
     inner: Trace
     outputs: Sequence[Tensor]
 
@@ -94,7 +100,7 @@ class ResidualTrace(Trace):
         return self.block.join(x, self.inner.again(part, after=after))
 
     def gate(self, y: Tensor, dy: Tensor) -> Tensor:
-        return dy  # nothing acts on the sum
+        return dy  # there is no activation after the sum
 
     def norms(self) -> Iterator[tuple[Any, tuple[str, str]]]:
         return self.inner.norms()

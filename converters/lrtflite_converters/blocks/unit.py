@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from lrtflite_converters import differentiable as ops
-from lrtflite_converters.blocks.block import Block, Limits, Shape, Source, Step, Trace, Values
+from lrtflite_converters.blocks.block import Block, BlockInput, Limits, Shape, Step, Trace, Values
 from lrtflite_converters.differentiable import Activation, Pullback
 from lrtflite_converters.renorm import Renorm
 from lrtflite_converters.window import Edges, Tensor
@@ -19,21 +19,21 @@ TENSORS = ("kernel", "gamma", "beta", "mean", "variance")
 
 @dataclass(frozen=True)
 class Unit(Block):
-    """A convolution with Batch Renorm and an activation, and the values it begins with."""
+    """A convolution with Batch Renorm and an activation, and its initial values."""
 
     name: str
     kind: str  # "pointwise", "depthwise" or "convolution"
-    image: Shape  # height, width and channels that come in
+    image: Shape  # height, width and channels of the input
     output: Shape
     stride: int
     edges: Edges
     activation: Activation
     epsilon: float
     trains_kernel: bool
-    arrays: Mapping[str, Any]  # one for each name in TENSORS
+    arrays: Mapping[str, Any]  # one per name in TENSORS
 
     def named(self, tensor: str) -> str:
-        """Return a tensor's name in the model; a signature's names cannot have slashes."""
+        """Return a tensor's name in the model, without slashes, which signatures do not allow."""
         return f"{self.name.replace('/', '_')}_{tensor}"
 
     @property
@@ -52,7 +52,7 @@ class Unit(Block):
     def convolve(
         self, x: Tensor, kernel: Tensor, *, constant: bool = False
     ) -> tuple[Tensor, Pullback]:
-        """Convolve in whatever rank suits it; `constant` if the kernel never changes."""
+        """Convolve in the rank that suits the kind; a `constant` kernel never changes."""
         if self.kind == "pointwise":
             return ops.pointwise(tf.reshape(x, [1, -1, self.image[2]]), kernel)
         x = tf.reshape(x, [-1, *self.image])
@@ -67,7 +67,13 @@ class Unit(Block):
         return self.activation.value(z * scale + (beta - mean * scale))
 
     def forward(
-        self, xs: Sequence[Tensor], source: Source, values: Values, limits: Limits, *, frozen: bool
+        self,
+        xs: Sequence[Tensor],
+        source: BlockInput,
+        values: Values,
+        limits: Limits,
+        *,
+        frozen: bool,
     ) -> UnitTrace:
         kernel, *rest = self._own(values)
         zs = [self.convolve(x, kernel, constant=frozen)[0] for x in xs]
@@ -82,10 +88,10 @@ class Unit(Block):
 
 @dataclass(frozen=True)
 class UnitTrace(Trace):
-    """Of the forward pass, `zs`, one for each part, came from the convolution."""
+    """The trace of a unit; `zs` are the outputs of the convolution, one per part."""
 
     unit: Unit
-    source: Source
+    source: BlockInput
     values: Values
     zs: Sequence[Tensor]
     norm: Renorm
@@ -108,7 +114,7 @@ class UnitTrace(Trace):
         below: list[Tensor] = []
         dkernel = None
         for part, (z, d) in enumerate(zip(self.zs, gradients)):
-            # One part after the other, so that one part's arrays are there at a time.
+            # Wait for the part before, so that only one part's arrays exist at a time.
             done = [array for array in (dkernel, *below[-1:]) if array is not None]
             dz = late.after(*done)(z, d)
             x = self.source.again(part, after=dz)

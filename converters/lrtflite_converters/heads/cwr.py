@@ -2,8 +2,8 @@
 
 CWR* (the paper's Section 5; algorithm 2 of Lomonaco et al., 2019) keeps the last layer twice:
 consolidated weights `cw`, from which inference answers, and working weights `tw`, which a session
-trains. `begin` loads one from the other, `consolidate` fuses them back, weighted by how many
-patterns of a class came before and in this session. The trunk trains along with `tw`.
+trains. `begin` loads `tw` from `cw`. `consolidate` merges `tw` back into `cw`, weighted by the
+number of patterns of a class before and in this session. The trunk trains along with `tw`.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class CwrHead(Head):
         self.tw = tf.Variable(tf.zeros(shape), name="tw")
         self.last = Parameter("tw", self.tw, decays=True)
         self.unguarded = Regulariser()
-        # 1 while a session trains the trunk, 0 while only the last layer learns.
+        # 1 in a session that trains the trunk, 0 in one that trains only the last layer.
         self.share = tf.Variable([0.0], name="share")
 
     def start_from(self, weights: NDArray[np.float32], counts: NDArray[np.float32]) -> None:
-        # The host's training was the first session: it is consolidated like any other.
+        # The training on the host was the first session, so consolidate it like any other.
         self.tw.assign(weights)
-        self.run("consolidate", counts=counts)
+        self._fuse(tf.constant(counts))
         self.tw.assign(tf.zeros_like(self.tw))
 
     @property
@@ -71,9 +71,8 @@ class CwrHead(Head):
     def begin(self, counts: Tensor, rates: Rates) -> None:
         """Load the working weights of the classes that the session will see; zero the others.
 
-        A class that is new among known ones starts from `head_start` times their mean. From nothing
-        (0, as in the paper) it has to climb above all of them, and then wins wherever they are not
-        sure.
+        A new class among known ones starts from `head_start` times their mean. With 0, as in the
+        paper, its scores have to rise above all others, and it then wins on every uncertain frame.
         """
         coming, learned = present(counts), self.learned()
         known = (coming * learned)[:, tf.newaxis]
@@ -98,6 +97,10 @@ class CwrHead(Head):
         return self._step_last(self.trunk.infer_parts(latents), targets, rates)[2]
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
+        self._fuse(counts)
+        self.trunk.regulariser.consolidate(rates)
+
+    def _fuse(self, counts: Tensor) -> None:
         """Fuse the working weights of the session's classes into the consolidated ones."""
         coming = present(counts)[:, tf.newaxis]
         classes = tf.maximum(tf.reduce_sum(coming), 1.0)
@@ -106,7 +109,6 @@ class CwrHead(Head):
         fused = (self.cw * past_weight + (self.tw - average)) / (past_weight + 1.0)
         self.cw.assign(coming * fused + (1.0 - coming) * self.cw)
         self.past.assign_add(counts)
-        self.trunk.regulariser.consolidate(rates)
 
     def forget(self, mask: Tensor) -> None:
         kept = 1.0 - mask
@@ -116,7 +118,7 @@ class CwrHead(Head):
     def _step_last(
         self, features: Tensor, targets: Tensor, rates: Rates
     ) -> tuple[Tensor, Tensor, Outputs]:
-        """Move the working weights; return the scores' errors, the old weights, and outputs."""
+        """Move the working weights; return the scores' gradient, the old weights, the outputs."""
         weights = tf.convert_to_tensor(self.tw)
         scores = matmul(features, weights, transpose_b=True)
         loss, pull = softmax_cross_entropy(scores, targets)
@@ -128,7 +130,7 @@ class CwrHead(Head):
         return error, weights, {"loss": loss, "accuracy": accuracy}
 
     def _overrides(self, name: str) -> bool:
-        # Without a trunk the last layer is all there is.
+        # Without a trunk, `train` moves only the last layer anyway.
         return super()._overrides(name) and (name != "train_last" or self.trunk.trains)
 
 

@@ -1,4 +1,4 @@
-"""The seam of a head: a module that keeps the contract, whatever its algorithm."""
+"""The interface of a head: a module that keeps the contract, whatever its algorithm."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Rates = Mapping[str, Tensor]
 
 @dataclass(frozen=True)
 class HeadPlan:
-    """What every head is made from: C class slots, mini-batches of B patterns, and a trunk.
+    """The parts of every head: C class slots, mini-batches of B patterns, and a trunk.
 
-    `moments_adapt` says whether the Batch Renorm moments below the replay layer follow the data.
+    `moments_adapt` is True if the Batch Renorm moments below the replay layer follow the data.
     """
 
     slots: int
@@ -35,9 +35,9 @@ class HeadPlan:
 class Head(SignedModule):
     """A head. A subclass makes its variables in `build` and overrides the methods that it has.
 
-    `scalars` names the rates that each signature takes; `merging` says how a tensor of the state
-    merges with that of another device, "sum" or "refuse".
-    The same module runs in TensorFlow itself: `run` calls signatures by name.
+    `scalars` are the names of the rates that each signature takes. `merging` is the rule for
+    merging each tensor of the state with that of another device, "sum" or "refuse". In TensorFlow
+    itself, `run` calls the signatures by name.
     """
 
     scalars: Mapping[str, Sequence[str]] = {}
@@ -45,7 +45,7 @@ class Head(SignedModule):
     def __init__(self, plan: HeadPlan) -> None:
         super().__init__()
         self.slots, self.trunk = plan.slots, plan.trunk
-        # More than the last layer may learn: weights of a trunk, or moments below it.
+        # True if more than the last layer can learn: weights of a trunk, or moments below it.
         self.has_more = plan.trunk.trains or plan.moments_adapt
         self.build()
         self._check_variables()
@@ -58,7 +58,7 @@ class Head(SignedModule):
     @property
     @abstractmethod
     def state(self) -> dict[str, tf.Variable]:
-        """Return what outlives a session, by the name of its tensor."""
+        """Return the variables that are kept between sessions, by name."""
 
     @property
     def merging(self) -> dict[str, str]:
@@ -66,26 +66,26 @@ class Head(SignedModule):
 
     @abstractmethod
     def learned(self) -> Tensor:
-        """(C,) float32: 1 for each slot that has learned something."""
+        """Return (C,) float32: 1 for each slot that has learned a class, else 0."""
 
     @abstractmethod
     def infer(self, latents: Tensor) -> Outputs:
         """Return `probabilities` (n, C), and `familiarity` (n,) if the head has it."""
 
     def begin(self, counts: Tensor, rates: Rates) -> None:
-        """Start a session with so many patterns of each class."""
+        """Start a session; `counts` (C,) has the number of patterns of each class."""
 
     def train(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
         """Take a step; return `loss` and `accuracy`."""
-        raise TypeError("this head has no train")
+        raise TypeError("Expected a head with train, got one without; override train")
 
     def train_last(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
-        """Take a step that moves the last layer only."""
-        raise TypeError("this head has no train_last")
+        """Take a step that moves only the last layer."""
+        raise TypeError("Expected a head with train_last, got one without; override train_last")
 
     def gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> None:
-        """See patterns once; a row of zeros in `targets` is an empty place."""
-        raise TypeError("this head has no gather")
+        """Read patterns after the last step; a row of zeros in `targets` is an empty place."""
+        raise TypeError("Expected a head with gather, got one without; override gather")
 
     @abstractmethod
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
@@ -96,23 +96,23 @@ class Head(SignedModule):
         """Unlearn the classes whose mask is 1."""
 
     def start_from(self, weights: NDArray[np.float32], counts: NDArray[np.float32]) -> None:
-        """Begin with a classifier (C, F) that the host trained on so many patterns of each class.
+        """Start from a classifier (C, F) of the host, with the pattern counts (C,) of its training.
 
-        A head that keeps other things than weights starts from nothing.
+        By default, a head ignores it and starts from nothing.
         """
 
     def more_trains(self, counts: Tensor) -> Tensor:
         """Return 1 if more than the last layer learns in a session with these counts, else 0.
 
-        The loss of one class alone falls fastest where every picture looks like it, and no other
-        class holds against that.
+        With a single class, the loss falls fastest if every picture looks like that class, and no
+        other class prevents it.
         """
         return tf.cast(tf.reduce_sum(present(counts)) > 1.5, tf.float32) * float(self.has_more)
 
     def _declare(self, plan: HeadPlan) -> None:
         dtype = np.dtype(plan.trunk.latent_dtype.as_numpy_dtype).name
         sizes = Sizes(
-            input_size=0,  # no signature of a head has frames
+            input_size=0,  # a head takes no frames
             latent_shape=plan.trunk.latent_shape,
             slots=plan.slots,
             batch_size=plan.batch_size,
@@ -140,8 +140,8 @@ class Head(SignedModule):
     def _check_variables(self) -> None:
         """Raise ConversionError for a variable of shape [].
 
-        A runtime takes it for one of unknown shape, and then moves the arrays of a signature while
-        it runs, also the one that a client fills.
+        A runtime treats it as one of unknown shape, and then reallocates the arrays of a signature
+        while it runs, including the one that a client fills.
         """
         for variable in self.variables:
             if variable.shape.rank == 0:
@@ -176,15 +176,15 @@ class Head(SignedModule):
 
 
 def present(counts: Tensor) -> Tensor:
-    """(C,) float32: 1 where a class has patterns, else 0."""
+    """Return (C,) float32: 1 for each class with patterns, else 0."""
     return tf.cast(counts > 0, tf.float32)
 
 
 def softmax_over(scores: Tensor, learned: Tensor) -> Tensor:
-    """Return probabilities (n, C) over the classes that are learned; 0 for all others."""
-    # A free slot's score may be the greatest: it must not set the scale.
+    """Return probabilities (n, C) over the learned classes, and 0 for all others."""
+    # The score of a free slot may be the greatest, so mask it before the maximum is taken.
     masked = scores - 1e9 * (1.0 - learned)
     weights = tf.exp(masked - tf.reduce_max(masked, axis=-1, keepdims=True)) * learned
-    # The sum is at least 1, or 0 where nothing is learned yet.
+    # The sum is at least 1, or 0 if nothing is learned yet.
     total = tf.maximum(tf.reduce_sum(weights, axis=-1, keepdims=True), 1.0)
     return weights / total

@@ -1,6 +1,6 @@
-"""Regularisers: what stands between the gradient of a weight and the weight itself.
+"""Regularisers: rules that change the step of a weight, to protect earlier sessions.
 
-To add one, write a class in a file of its own on `Regulariser` and register it in `REGULARISERS`.
+To add one, write a subclass of `Regulariser` in its own file and register it in `REGULARISERS`.
 """
 
 from __future__ import annotations

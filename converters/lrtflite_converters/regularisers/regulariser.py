@@ -1,4 +1,4 @@
-"""The seam of a regulariser, and the one that changes nothing."""
+"""The interface of a regulariser, and the one that changes nothing."""
 
 from __future__ import annotations
 
@@ -14,38 +14,38 @@ if TYPE_CHECKING:
 
 
 class Regulariser(tf.Module):
-    """Protects weights that earlier sessions needed; this one protects none.
+    """Protects the weights that earlier sessions rely on; this base class protects none.
 
-    `scalars` names the rates that each signature of a head takes for it.
+    `scalars` are the names of the rates that each signature of a head takes for it.
     """
 
     scalars: Mapping[str, tuple[str, ...]] = {}
 
     def protect(self, parameters: Sequence[Parameter]) -> None:
-        """Make whatever is kept of each parameter; called once, before anything else."""
+        """Make the variables that are kept for each parameter; called once, first."""
 
     @property
     def state(self) -> dict[str, tf.Variable]:
-        """Return what outlives a session, by the name of its tensor."""
+        """Return the variables that are kept between sessions, by name."""
         return {}
 
     def begin(self, zero: Tensor) -> None:
-        """Start a session; `zero` is a 0 that is not a constant, to fill arrays with."""
+        """Start a session; `zero` is a 0 to fill arrays with, but not a constant."""
 
     def gradient(
         self, parameter: Parameter, value: Tensor, gradient: Tensor, rates: Mapping[str, Tensor]
     ) -> Tensor:
-        """Return the gradient to train with: a penalty adds its own."""
+        """Return the gradient to train with; a penalty adds its own gradient."""
         return gradient
 
     def update(self, parameter: Parameter, update: Tensor, rates: Mapping[str, Tensor]) -> Tensor:
-        """Return what is to be taken off the weight: protection may scale it."""
+        """Return the amount to subtract from the weight; protection may scale it."""
         return update
 
     def stepped(
         self, parameter: Parameter, gradient: Tensor, before: Tensor, after: Tensor
     ) -> None:
-        """Take note of a step; `gradient` is the one without any penalty."""
+        """Record a step; `gradient` does not include any penalty."""
 
     def consolidate(self, rates: Mapping[str, Tensor]) -> None:
         """End a session."""

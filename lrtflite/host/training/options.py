@@ -120,8 +120,9 @@ class TrainOptions:
 
 SCHEDULES = ("first-batch", "backbone")
 
-# Learning rates and frozen layer are chosen by measurement (docs/training.md); momentum, weight
-# decay and mini-batch are the paper's, which trains batch B_1 for 4 epochs, all layers at 0.001.
+# Learning rates and frozen layer are chosen by measurement (docs/studies/host-training.md).
+# Momentum, weight decay and mini-batch are the paper's, which trains batch B_1 for 4 epochs, all
+# layers at 0.001.
 FIRST_BATCH = TrainOptions(
     schedule="first-batch",
     weights="demo",

@@ -27,7 +27,7 @@ from lrtflite.host.training.options import TrainOptions
 from lrtflite.host.training.renorm_schedule import LATENT_REPLAY, set_limits
 from lrtflite.host.training.result import TrainResult
 from lrtflite.host.training.sgd import SgdTrainer
-from lrtflite.host.weights import network
+from lrtflite.host.weights import mobilenet_with_weights
 from lrtflite.whole_file import check_writable
 
 
@@ -120,7 +120,7 @@ def _open_state(out: Path, path: Path, *, resume: bool, replace: bool) -> TrainS
 
 def _network(options: TrainOptions, *, size: int, classes: int) -> tuple[keras.Model, str]:
     """Return the network to train, and a description of the weights it starts from."""
-    return network(
+    return mobilenet_with_weights(
         weights=options.weights,
         alpha=options.alpha,
         input_size=size,

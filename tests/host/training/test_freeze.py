@@ -16,7 +16,7 @@ from lrtflite.errors import InputError, SessionCancelled
 from lrtflite.host.mobilenet import mobilenet_v1, scale_frames
 from lrtflite.host.model_file import load_model
 from lrtflite.host.training import FIRST_BATCH, TrainOptions, freeze, train
-from lrtflite.host.weights import network
+from lrtflite.host.weights import mobilenet_with_weights
 from train_stop import Stop
 
 SOURCE = ColouredSource(clips=1, frames=4)
@@ -51,7 +51,7 @@ def test_only_layers_above_move(tmp_path: Path, layer: str, augment: bool, moves
     out = tmp_path / "model.keras"
     asked = options(freeze_below=layer, augment=augment)
     keras.utils.set_random_seed(asked.seed)  # decides the initial fc7
-    before = weights(network(weights="demo", input_size=32, classes=4)[0])
+    before = weights(mobilenet_with_weights(weights="demo", input_size=32, classes=4)[0])
     train(SOURCE, out, asked)
     model = load_model(out)
     for name, arrays in weights(model).items():

@@ -146,7 +146,7 @@ def test_a_note_says_what_the_first_batch_leaves_out() -> None:
 
 @pytest.mark.usefixtures("eager")
 def test_photographs_on_demo_weights(tmp_path: Path, pictures: Path) -> None:
-    """A whole folder is trained, with early stopping, and a note names the wrong weights."""
+    """Train a whole folder with early stopping; a note names the unsuitable weights."""
     out = tmp_path / "model.keras"
     arguments = ["--dataset", f"folder:{pictures}", "--out", str(out), "--input-size", "32"]
     arguments += ["--epochs", "1", "--lr", "0"]

@@ -31,7 +31,7 @@ class NearestMean(Head):
         self.counts.assign_add(tf.reduce_sum(targets, axis=0))
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
-        pass  # the sums are all there is
+        pass  # the sums are the whole state
 
     def forget(self, mask: Tensor) -> None:
         self.sums.assign(self.sums * (1.0 - mask)[:, tf.newaxis])

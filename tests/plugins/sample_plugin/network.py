@@ -11,7 +11,7 @@ from sample_plugin.network_names import TWO_UNITS
 
 
 def build(*, weights: str, alpha: float | None, input_size: int) -> Network:
-    """Build it as wide as `alpha` says."""
+    """Build the network with the relative width `alpha`."""
     keras.utils.set_random_seed(0)
     x = images = keras.Input((input_size, input_size, 3), name="frames")
     for name, filters in (("first", 8), ("second", 32)):

@@ -1,4 +1,4 @@
-"""What is known of this plugin's network without TensorFlow."""
+"""The description of this plugin's network; imports no TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The held-out test set, judged by the device after every session."""
+"""The held-out test set, which the device classifies after every session."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from lrtflite.evenly import evenly
 from lrtflite.manifest import Manifest
 from lrtflite_firmware_sim.device_process import DeviceProcess
 
-LIMIT = 512 << 20  # bytes of the test set that the simulator keeps in RAM
-MESSAGE = 50 << 12  # bytes of latents per request: the device's RAM must not notice the test
+# Most bytes of the test set that the simulator keeps in RAM.
+LIMIT = 512 << 20
+# Most bytes of latents per request, few enough that the test does not raise the device's peak RAM.
+MESSAGE = 50 << 12
+# Frames for timing predictions.
 _SAMPLES = 32
 
 OnFrame = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class TestSet:
-    """`truth` (N,) int64 indexes the source's classes.
+class HeldOut:
+    """Test frames with their classes; `truth` (N,) int64 indexes the source's classes.
 
-    What is kept of the test set, in `latents` or `frames`, is what makes an evaluation cheap: the
-    latents, as long as they stay the same and there is room, else the frames, which the device
-    extracts anew in every evaluation; with no room for these either, `clips` are read again.
-    `samples` are some of the frames, evenly spread, for timing predictions.
+    `latents` are kept if they fit into RAM and the device does not change its features. Otherwise
+    `frames` are kept if they fit, and the device extracts them again in every evaluation. If
+    neither fits, `clips` are read again. `samples` are some of the frames, evenly spread, for
+    timing predictions.
     """
-
-    __test__ = False  # pytest: this is no test
 
     classes: tuple[str, ...]
     truth: NDArray[np.int64]
@@ -49,8 +50,8 @@ class TestSet:
         manifest: Manifest,
         *,
         on_frame: OnFrame | None = None,
-    ) -> TestSet:
-        """Read every test frame once, and have the device extract it if its latent is kept."""
+    ) -> HeldOut:
+        """Read every test frame once; if latents are kept, let the device extract them."""
         clips = source.test_clips()
         truth = np.repeat([clip.label for clip in clips], [clip.length for clip in clips])
         total = len(truth)
@@ -85,7 +86,7 @@ class TestSet:
 
     @property
     def is_extracted(self) -> bool:
-        """Whether the device extracts no test frame again."""
+        """Return whether latents are kept, so that the device extracts no test frame again."""
         return bool(self.latents)
 
     def predicted(
@@ -95,10 +96,10 @@ class TestSet:
         *,
         on_frame: OnFrame | None = None,
     ) -> NDArray[np.int64]:
-        """The class (N,) int64 that the device takes each pattern for.
+        """Return the class (N,) int64 that the device predicts for each test frame.
 
-        `labels` are the device's, by slot. Whatever is no class of the data set (or no answer at
-        all, while nothing is learned) counts as one more class, `len(classes)`.
+        `labels` are the device's, by slot. A label that is not in the data set, or no answer at
+        all while nothing is learned, counts as one more class, `len(classes)`.
         """
         number = {name: index for index, name in enumerate(self.classes)}
         other = len(self.classes)
@@ -112,7 +113,7 @@ class TestSet:
         return np.array(guesses, np.int64)
 
     def _probabilities(self, device: DeviceProcess) -> Iterator[NDArray[np.float32]]:
-        """(n, slots) float32 for some patterns after the other."""
+        """Yield (n, slots) float32 for a few test frames at a time."""
         if self.is_extracted:
             at_once = max(1, MESSAGE // self.latents[0].nbytes)
             for start in range(0, len(self.latents), at_once):

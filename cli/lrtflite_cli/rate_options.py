@@ -1,4 +1,4 @@
-"""The options of every command that says how a session trains: rates by name."""
+"""The options of every command that sets how a session trains: rates by name."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import click
 from lrtflite.errors import InputError
 from lrtflite_cli.learner_options import all_of
 
-# Rates that have an option of their own, because most people change no other.
+# Rates with an option of their own, because most users change only these.
 SHORT_FORMS = ("epochs", "lr")
 
 
-def training_options(*, epochs: str, lr: str) -> Callable[[Any], Any]:
-    """Add `--epochs`, `--lr` and `--rate`; the words say what each is when it is not given."""
+def rate_options(*, epochs: str, lr: str) -> Callable[[Any], Any]:
+    """Add `--epochs`, `--lr` and `--rate`; the arguments describe two defaults."""
     return all_of(
         click.option(
             "--epochs",
@@ -34,14 +34,14 @@ def training_options(*, epochs: str, lr: str) -> Callable[[Any], Any]:
             "rate",
             metavar="NAME=VALUE",
             multiple=True,
-            help="Any rate of the bundle by its name, which `lrtflite inspect` lists; may be given "
-            "several times.",
+            help="Set a rate (a number that training takes) by its name; `lrtflite inspect` lists "
+            "the rates of a bundle. May be repeated.",
         ),
     )
 
 
 def chosen_rates(given: Mapping[str, Any]) -> dict[str, float]:
-    """Return the rates that a user gave, by name; `given` has the options of a command."""
+    """Return the rates, by name, among the options `given` to a command."""
     rates = {name: given[name] for name in SHORT_FORMS if given[name] is not None}
     for text in given["rate"]:
         name, equals, value = text.partition("=")
@@ -50,9 +50,11 @@ def chosen_rates(given: Mapping[str, Any]) -> dict[str, float]:
         except ValueError:
             number, equals = 0.0, ""
         if not equals or not name:
-            raise InputError(f"Expected --rate as NAME=VALUE, such as lr=0.01, got {text!r}")
+            raise InputError(
+                f"Expected --rate as NAME=VALUE, such as lr=0.01, got {text!r}; write it like that"
+            )
         if name in rates:
             raise InputError(f"Expected {name} once, got it twice; leave one out")
-        # A count, such as a number of epochs, is a whole number in either spelling.
-        rates[name] = int(number) if number.is_integer() and "." not in value else number
+        # A whole number becomes an int, because counts such as epochs must be whole.
+        rates[name] = int(number) if number.is_integer() else number
     return rates

@@ -1,4 +1,4 @@
-"""What is kept of the test set, and what the device is asked for."""
+"""The test set: what is kept in RAM, and the requests to the device."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import lrtflite_firmware_sim.test_set as test_set_module
+import lrtflite_firmware_sim.held_out as held_out_module
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.data import Clip
 from lrtflite.manifest import Manifest
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
-from lrtflite_firmware_sim.test_set import TestSet
+from lrtflite_firmware_sim.held_out import HeldOut
 
 SIZE = 8
 CLASSES = ("a", "b")
-# A device whose slots are in another order, with one that the data set does not know.
+# Labels of a device, in another order, with one that is not in the data set.
 LABELS = ("b", None, "stranger", "a")
-# By the grey of a frame; 0 is answered with nothing at all.
+# Slot for each grey of a frame; 0 gets no answer.
 SLOT = {10: 3, 20: 0, 30: 2}
 
 
 @dataclass
 class Source:
-    """Two classes; the second is taken for a stranger once, and once for nothing."""
+    """Two classes; one frame gets an unknown label, and one gets no answer."""
 
     name: str = "greys"
     classes: tuple[str, ...] = CLASSES
@@ -50,7 +50,7 @@ class Source:
 
 @dataclass
 class Device:
-    """Latents are the frames as float32; the answer goes by their first value."""
+    """A device whose latents are the frames as float32; their first value decides the answer."""
 
     asked: list[tuple[str, int]] = field(default_factory=list)
     shift: int = 0
@@ -82,12 +82,12 @@ def manifest() -> Manifest:
     return replace(found, input_size=SIZE, latent_shape=(SIZE, SIZE, 3), replay_layer="conv1")
 
 
-def read(manifest: Manifest) -> tuple[TestSet, Source, Device]:
+def read(manifest: Manifest) -> tuple[HeldOut, Source, Device]:
     source, device = Source(), Device()
-    return TestSet.read(source, device, manifest), source, device  # type: ignore[arg-type]
+    return HeldOut.read(source, device, manifest), source, device  # type: ignore[arg-type]
 
 
-def predicted(test: TestSet, device: Device) -> list[int]:
+def predicted(test: HeldOut, device: Device) -> list[int]:
     return test.predicted(device, LABELS).tolist()  # type: ignore[arg-type]
 
 
@@ -111,7 +111,7 @@ def test_what_is_kept_and_what_is_answered(
     asked: set[str],
     reads: int,
 ) -> None:
-    monkeypatch.setattr(test_set_module, "LIMIT", limit)
+    monkeypatch.setattr(held_out_module, "LIMIT", limit)
     test, source, device = read(replace(manifest, adapt_moments=adapt))
     assert test.truth.tolist() == [0, 0, 0, 1, 1, 1]
     assert [(len(test.latents), len(test.frames))] == [
@@ -120,7 +120,7 @@ def test_what_is_kept_and_what_is_answered(
     assert test.is_extracted == (kept == "latents") == (("extract", 1) in device.asked)
     assert len(test.samples) == 6
     device.asked.clear()
-    # 2 is no class of the data set: a stranger, or no answer.
+    # 2 is not a class of the data set: an unknown label, or no answer.
     assert predicted(test, device) == [0, 0, 1, 1, 2, 2]
     assert predicted(test, device) == [0, 0, 1, 1, 2, 2]
     assert {name for name, _ in device.asked} == asked
@@ -128,7 +128,7 @@ def test_what_is_kept_and_what_is_answered(
     assert len(source.read) == reads
 
 
-def test_a_device_whose_latents_change_is_judged_anew(manifest: Manifest) -> None:
+def test_a_device_whose_latents_change_is_tested_again(manifest: Manifest) -> None:
     test, _, device = read(replace(manifest, adapt_moments=True))
     assert predicted(test, device) == [0, 0, 1, 1, 2, 2]
     device.shift = 1
@@ -138,7 +138,7 @@ def test_a_device_whose_latents_change_is_judged_anew(manifest: Manifest) -> Non
 def test_uint8_latents_count_one_byte_each(
     manifest: Manifest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(test_set_module, "LIMIT", 1152)
+    monkeypatch.setattr(held_out_module, "LIMIT", 1152)
     test, _, _ = read(replace(manifest, latent_dtype="uint8", replay_layer="images"))
     assert test.is_extracted
 
@@ -147,7 +147,7 @@ def test_uint8_latents_count_one_byte_each(
 def test_messages_stay_small(
     manifest: Manifest, monkeypatch: pytest.MonkeyPatch, message: int, sizes: list[int]
 ) -> None:
-    monkeypatch.setattr(test_set_module, "MESSAGE", message)
+    monkeypatch.setattr(held_out_module, "MESSAGE", message)
     test, _, device = read(manifest)
     device.asked.clear()
     heard: list[tuple[int, int]] = []
@@ -156,13 +156,13 @@ def test_messages_stay_small(
     assert heard == [(int(done), 6) for done in np.cumsum(sizes)]
 
 
-def test_extracting_anew_gives_the_same_accuracy(
+def test_extracting_again_gives_the_same_accuracy(
     simulated: Simulation, options: SimulateOptions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(test_set_module, "LIMIT", 0)
+    monkeypatch.setattr(held_out_module, "LIMIT", 0)
     again = simulate(None, options)
-    for found, expected in zip(again.accuracy, simulated.accuracy):
+    for found, expected in zip(again.per_session, simulated.per_session):
         assert replace(found, session_ms=0) == replace(expected, session_ms=0)
     assert again.per_class == simulated.per_class
     assert any("extracts the test set again" in note for note in again.notes)
-    assert not any("anew" in note for note in simulated.notes)
+    assert not any("extracts the test set again" in note for note in simulated.notes)
