@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -18,16 +18,16 @@ from lrtflite.bundle import Bundle
 from lrtflite.committed_state import CommittedState
 from lrtflite.destination import Destination
 from lrtflite.errors import InputError
-from lrtflite.extraction import extract_while_arriving
-from lrtflite.frame_checks import check_frame, check_frames, check_no_path
+from lrtflite.frame_checks import check_frames
 from lrtflite.labels import Label
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import save_models
 from lrtflite.prediction import Answers, Prediction, top_predictions
+from lrtflite.recording import record
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
 from lrtflite.run_session import run_session
-from lrtflite.session import OnProgress, Phase, Session, SessionReport
+from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
 from lrtflite.slots import Labels, SlotNumbers
 from lrtflite.state_file import State
@@ -196,30 +196,10 @@ class Learner:
         cancelled or fails.
         """
         with self._session(on_progress, cancel) as session:
-            if isinstance(frames, np.ndarray) and frames.ndim == 3:
-                frames = frames[np.newaxis]
             # Check labels first, so that a bad one fails before the camera records.
             places = self.committed.slots.place_all(labels, slot=slot)
-            check_no_path(frames)
-            single = isinstance(frames, np.ndarray) and frames.ndim == 0
-            if single or not isinstance(frames, Iterable):
-                raise InputError(
-                    f"Expected frames or an iterator of them, got {frames!r}; give arrays (H, W, 3)"
-                )
-            total = len(frames) if isinstance(frames, (Sequence, np.ndarray)) else None
-            manifest = self.bundle.manifest
-            kept: list[NDArray[np.uint8]] = []
-
-            def extract(frame: NDArray[np.uint8]) -> NDArray[Any]:
-                if manifest.adapt_moments:
-                    kept.append(frame)
-                with session.clock(Phase.EXTRACT):
-                    return self._extract_one(frame)
-
-            latents = extract_while_arriving(
-                (check_frame(frame, manifest.input_size) for frame in frames),
-                extract,
-                on_frame=lambda count: session.report(Phase.EXTRACT, count, total),
+            latents, kept = record(
+                frames, session, extract=self._extract_one, manifest=self.bundle.manifest
             )
             return run_session(self.committed, session, latents, places, training, frames=kept)
 

@@ -29,7 +29,7 @@ class Network:
         return int(self.model.input_shape[1])
 
     def features(self, layer: str | None = None) -> int:
-        """Return the length of the vector that goes into the classifier, or of a layer's average."""
+        """Return the length of the classifier's input, or of a layer's average."""
         return int(self.layer(layer or self.architecture.pooled).output_shape[-1])
 
     def output(self, layer: str, *, pooled: bool = False) -> Any:
