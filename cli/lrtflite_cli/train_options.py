@@ -140,7 +140,7 @@ def chosen_options(
         ]
         raise InputError(
             "Expected no --first-classes or --visits with --schedule backbone, which trains all "
-            f"classes, got {' and '.join(got)}; leave it out, or name the classes in --dataset "
+            f"classes, got {' and '.join(got)}; leave that out, or name the classes in --dataset "
             "(?classes=a,b)"
         )
     if all_classes and stream:
