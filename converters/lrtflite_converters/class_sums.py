@@ -89,14 +89,16 @@ class ClassSums(tf.Module):
         """(n, F), (n, C) -> (n,): the share of a class's own patterns that are less like its mean.
 
         The class is the one with the greatest score. Its patterns' cosines with the mean of the
-        others are taken as normally distributed; mean and variance follow from the sums.
+        others are taken as normally distributed; mean and variance follow from the sums. A class
+        with one pattern has no others, so all is familiar; nothing is before the first pattern.
         """
         directions = unit_rows(self.sums)
         expected, spread = self._expected(directions)
         best = tf.cast(tf.equal(scores, tf.reduce_max(scores, axis=-1, keepdims=True)), tf.float32)
         cosine = tf.reduce_sum(tf.matmul(z, directions, transpose_b=True) * best, axis=-1)
         off = cosine - tf.linalg.matvec(best, expected)
-        return tf.sigmoid(_LOGISTIC * off / tf.linalg.matvec(best, spread))
+        familiar = tf.sigmoid(_LOGISTIC * off / tf.linalg.matvec(best, spread))
+        return familiar * tf.reduce_max(self.learned())
 
     def _expected(self, directions: Tensor) -> tuple[Tensor, Tensor]:
         """(C,), (C,): mean and standard deviation of the cosines, leaving one pattern out."""
