@@ -66,10 +66,9 @@ class Clouds:
     def __init__(self, classes: int, features: int, *, seed: int = 0, signed: bool = False) -> None:
         self.rng = np.random.default_rng(seed)
         self.lowest = -6 if signed else 0
-        draw = self.rng.normal if signed else self.rng.exponential
-        scale = (0, 1) if signed else (1,)
-        common, own = draw(*scale, features), draw(*scale, (classes, features))
-        self.centres = common + 0.5 * own
+        shape = (1 + classes, features)
+        drawn = self.rng.normal(0, 1, shape) if signed else self.rng.exponential(1, shape)
+        self.centres = drawn[0] + 0.5 * drawn[1:]
 
     def draw(self, kind: int, count: int) -> Array:
         """(count, F) float32 of one class."""

@@ -22,7 +22,8 @@ SUMS = ("class_sums", "class_counts", "squares", "patterns")
 def test_transform_by_hand() -> None:
     found = transform(tf.constant([[9.0, 16, 0, 0], [-9, 16, 0, 0], [0, 0, 0, 0]]))
     # Roots 3 and 4, of length 5; a latent of zeros has no direction.
-    np.testing.assert_allclose(found, [[0.6, 0.8, 0, 0], [-0.6, 0.8, 0, 0], [0, 0, 0, 0]])
+    expected = np.array([[0.6, 0.8, 0, 0], [-0.6, 0.8, 0, 0], [0, 0, 0, 0]])
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
     small = transform(tf.constant([[9e-10, 16e-10]]))
     np.testing.assert_allclose(small, [[0.6, 0.8]], rtol=1e-5)
 
@@ -32,7 +33,8 @@ def test_sums_by_hand(kind: str) -> None:
     head = make_head(kind, 3, 2, batch_size=4)
     gather(head, np.array([[9, 16], [16, 9], [1, 0]], "f"), np.array([0, 0, 2]))
     state = saved(head)
-    np.testing.assert_allclose(state["class_sums"], [[1.4, 1.4], [0, 0], [1, 0]], rtol=1e-6)
+    sums = np.array([[1.4, 1.4], [0, 0], [1, 0]])
+    np.testing.assert_allclose(state["class_sums"], sums, rtol=1e-6)
     np.testing.assert_array_equal(state["class_counts"], [2, 0, 1])
     np.testing.assert_allclose(state["squares"], [0.36 + 0.64 + 1, 0.64 + 0.36], rtol=1e-6)
     np.testing.assert_array_equal(state["patterns"], [3])
@@ -123,7 +125,9 @@ def test_any_split_over_devices_adds_up_to_the_same(
     states = [gathered(kind, latents[rows], slots[rows]) for rows in mine]
     rules = device(kind).merging
     merged = {
-        name: sum(state[name] for state in states) if rule == "sum" else np.zeros_like(whole[name])
+        name: np.sum([state[name] for state in states], axis=0)
+        if rule == "sum"
+        else np.zeros_like(whole[name])
         for name, rule in rules.items()
     }
     for name, rule in rules.items():

@@ -254,7 +254,7 @@ def test_the_temperature_changes_how_sure_it_is_and_not_what_it_answers() -> Non
         teach(head, latents, slots, temperature=temperature)
         found.append(scores(head, probe, range(4), temperature=temperature))
     # A score divided by a temperature, times that temperature; float32 loses the improbable.
-    np.testing.assert_allclose(*map(differences, found), atol=1e-2)
+    np.testing.assert_allclose(differences(found[0]), differences(found[1]), atol=1e-2)
 
 
 def test_the_state_of_a_large_head_is_small() -> None:

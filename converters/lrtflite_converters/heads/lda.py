@@ -8,7 +8,6 @@ e = F / (F + N), and the weights of each class solve A w = mean (docs/studies/cl
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import tensorflow as tf
 
@@ -28,9 +27,8 @@ LEAST_VARIANCE = 0.01
 class LdaHead(Head):
     """Scatter (F, F) and class sums; weights (C, F) and bias (C,) that follow from them."""
 
-    scalars: ClassVar = {"consolidate": ("temperature",)}
-
     def build(self) -> None:
+        self.scalars = {"consolidate": ("temperature",)}
         slots, features = self.slots, self.trunk.features
         self.classes = ClassSums(slots, features)
         self.scatter = tf.Variable(tf.zeros((features, features)), name="scatter")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 import tensorflow as tf
 
 from lrtflite_converters.class_sums import ClassSums, transform, unit_rows
@@ -15,9 +13,8 @@ from lrtflite_converters.window import Tensor
 class NcmHead(Head):
     """Class sums; the answer is the class whose mean points the same way."""
 
-    scalars: ClassVar = {"consolidate": ("temperature",)}
-
     def build(self) -> None:
+        self.scalars = {"consolidate": ("temperature",)}
         self.classes = ClassSums(self.slots, self.trunk.features)
         self.temperature = tf.Variable(tf.ones(1), name="temperature")
 
