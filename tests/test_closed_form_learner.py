@@ -23,7 +23,7 @@ from lrtflite.verify import verify_bundle
 
 ROOT = Path(__file__).resolve().parent
 NAMES = ("mug", "hat", "shoe", "ball", "pen")
-# So great that the softmax keeps scores that are some hundreds apart.
+# A rate so great that the softmax keeps scores that are some hundreds apart.
 TEMPERATURE = 100.0
 Open = Callable[..., Learner]
 
@@ -70,7 +70,9 @@ def teach(learner: Learner, kind: int, latents: np.ndarray) -> None:
 def scores(learner: Learner, latents: np.ndarray, kinds: Any) -> np.ndarray:
     """(n, kinds): scores of some of NAMES, up to what is common to all."""
     slots = [learner.labels.index(NAMES[kind]) for kind in kinds]
-    return TEMPERATURE * np.log(learner.probabilities(latents)[:, slots].astype(float))
+    # The state has what the scores were divided by.
+    divisor = learner.snapshot().arrays["head/temperature"]
+    return divisor * np.log(learner.probabilities(latents)[:, slots].astype(float))
 
 
 PROBE = np.concatenate([cloud(kind, 8, seed=9) for kind in range(5)])

@@ -14,7 +14,7 @@ from lrtflite_converters.heads.head import Head, HeadPlan
 from lrtflite_converters.trunk import Trunk
 
 Array = NDArray[Any]
-# So great that the softmax keeps scores that are some hundreds apart.
+# A rate so great that the softmax keeps scores that are some hundreds apart.
 TEMPERATURE = 100.0
 
 
@@ -49,10 +49,11 @@ def forget(head: Head, slot: int) -> Array:
     return head.run("forget", mask=np.eye(head.slots, dtype="f")[slot])["learned"]
 
 
-def scores(head: Head, latents: Array, known: Any, *, temperature: float = TEMPERATURE) -> Array:
+def scores(head: Head, latents: Array, known: Any) -> Array:
     """(n, known): scores of the known classes, up to what is common to all of them."""
     chances = head.run("infer", latents=latents)["probabilities"][:, known]
-    found: Array = temperature * np.log(chances.astype(float))
+    # The state has what the scores were divided by.
+    found: Array = saved(head)["temperature"] * np.log(chances.astype(float))
     return found
 
 

@@ -7,7 +7,7 @@ e = F / (F + N), and the weights of each class solve A w = mean (docs/studies/cl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
@@ -19,22 +19,27 @@ from lrtflite_converters.window import Tensor
 
 # Residual, relative to the target, at which a system counts as solved; and the most steps.
 TOLERANCE, MOST_STEPS = 1e-4, 400
+# Least divisor of the scores: one class alone is at no distance from the mean of all.
+LEAST_TEMPERATURE = 1e-3
 # Least variance of patterns of length 1; what is missing is added evenly to all features. Frames
 # that are all alike have none, and rounding would decide. Photographs have some 0.3.
 LEAST_VARIANCE = 0.01
+
+SCALARS: Mapping[str, Sequence[str]] = {"consolidate": ("temperature",)}
 
 
 class LdaHead(Head):
     """Scatter (F, F) and class sums; weights (C, F) and bias (C,) that follow from them."""
 
+    scalars = SCALARS
+
     def build(self) -> None:
-        self.scalars = {"consolidate": ("temperature",)}
         slots, features = self.slots, self.trunk.features
         self.classes = ClassSums(slots, features)
         self.scatter = tf.Variable(tf.zeros((features, features)), name="scatter")
         self.weights = tf.Variable(tf.zeros((slots, features)), name="weights")
         self.bias = tf.Variable(tf.zeros(slots), name="bias")
-        # Scores are divided by the temperature.
+        # Divisor of the scores.
         self.temperature = tf.Variable(tf.ones(1), name="temperature")
 
     @property
@@ -89,7 +94,10 @@ class LdaHead(Head):
         )
         self.weights.assign(weights)
         self.bias.assign(-tf.reduce_sum((centre + 0.5 * offsets) * weights, axis=-1))
-        self.temperature.assign(tf.reshape(rates["temperature"], [1]))
+        # Scores grow with the distances between classes, and so does their error.
+        distance = tf.reduce_sum(offsets * weights) / tf.maximum(tf.reduce_sum(learned), 1.0)
+        warmth = tf.maximum(rates["temperature"] * distance, LEAST_TEMPERATURE)
+        self.temperature.assign(tf.reshape(warmth, [1]))
 
     def forget(self, mask: Tensor) -> None:
         """Drop classes. The scatter around their means stays: it is shared by all classes."""

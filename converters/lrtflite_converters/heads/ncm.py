@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import tensorflow as tf
 
 from lrtflite_converters.class_sums import ClassSums, transform, unit_rows
@@ -9,12 +11,17 @@ from lrtflite_converters.heads.head import Head, Rates, softmax_over
 from lrtflite_converters.signature import Outputs
 from lrtflite_converters.window import Tensor
 
+# Least divisor of the cosines: one class alone points where the mean of all does.
+LEAST_TEMPERATURE = 1e-4
+SCALARS: Mapping[str, Sequence[str]] = {"consolidate": ("temperature",)}
+
 
 class NcmHead(Head):
     """Class sums; the answer is the class whose mean points the same way."""
 
+    scalars = SCALARS
+
     def build(self) -> None:
-        self.scalars = {"consolidate": ("temperature",)}
         self.classes = ClassSums(self.slots, self.trunk.features)
         self.temperature = tf.Variable(tf.ones(1), name="temperature")
 
@@ -43,7 +50,13 @@ class NcmHead(Head):
         self.classes.gather(transform(self.trunk.infer_parts(latents)) * taken, targets)
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
-        self.temperature.assign(tf.reshape(rates["temperature"], [1]))
+        """Set the temperature, relative to how far class means point away from the mean of all."""
+        learned = self.learned()
+        centre = unit_rows(tf.reduce_sum(self.classes.sums, axis=0, keepdims=True))
+        away = 1.0 - tf.reduce_sum(unit_rows(self.classes.sums) * centre, axis=-1)
+        distance = tf.reduce_sum(away * learned) / tf.maximum(tf.reduce_sum(learned), 1.0)
+        warmth = tf.maximum(rates["temperature"] * distance, LEAST_TEMPERATURE)
+        self.temperature.assign(tf.reshape(warmth, [1]))
 
     def forget(self, mask: Tensor) -> None:
         self.classes.forget(mask)
