@@ -36,7 +36,9 @@ def solve(
 
     def advance(step: Tensor, x: Tensor, r: Tensor, p: Tensor, power: Tensor) -> tuple[Tensor, ...]:
         q = apply(p)
-        size = power / tf.maximum(_dot(p, q), _TINY)
+        curvature = _dot(p, q)
+        # Rounding can leave A with an eigenvalue below 0; a row that meets it moves no further.
+        size = tf.where(curvature > 0.0, power / tf.maximum(curvature, _TINY), 0.0)
         x, r = x + size * p, r - size * q
         y = r * inverse
         next_power = _dot(r, y)

@@ -39,6 +39,13 @@ def test_results_within_the_tolerance_agree() -> None:
     assert close.loss == pytest.approx(TOLERANCE / 2)
 
 
+def test_heads_without_losses_agree_by_their_answers() -> None:
+    without = changed("losses", to=[None, None])
+    assert compare(without, without).faults == ()
+    # One machine that has losses and another that has none do not agree.
+    assert compare(without, RESULT).faults == ("the losses differ by nan",)
+
+
 @pytest.mark.parametrize(
     ("found", "fault"),
     [

@@ -40,7 +40,7 @@ def test_every_layer_splits_the_network_in_two() -> None:
         assert [type(block) for block in blocks] == [*[Unit] * len(between), Pooling]
         shape = tuple(network.layer(replay_layer).output.shape[1:])
         assert above.image == below.output == shape
-        assert above.output == (network.features,)
+        assert above.output == (network.features(),)
         # The input of each block is the output of the one below it.
         for lower, upper in zip(blocks, blocks[1:]):
             assert upper.image == lower.output

@@ -21,8 +21,8 @@ from lrtflite_converters.window import Tensor
 TOLERANCE, MOST_STEPS = 1e-4, 400
 # Least divisor of the scores: one class alone is at no distance from the mean of all.
 LEAST_TEMPERATURE = 1e-3
-# Least variance of patterns of length 1: frames that are all alike have none, and rounding would
-# decide. Photographs have some 0.3.
+# Least variance of patterns of length 1; what is missing is added evenly to all features. Frames
+# that are all alike have none, and rounding would decide. Photographs have some 0.3.
 LEAST_VARIANCE = 0.01
 
 SCALARS: Mapping[str, Sequence[str]] = {"consolidate": ("temperature",)}
@@ -115,8 +115,9 @@ class LdaHead(Head):
         patterns = tf.maximum(tf.reshape(self.classes.patterns, []), 1.0)
         shrinkage = features / (features + patterns)
         within = self.classes.within()
-        total = tf.maximum(tf.reduce_sum(within) / patterns, LEAST_VARIANCE)
-        ridge = shrinkage * total / features
+        total = tf.reduce_sum(within) / patterns
+        missing = tf.maximum(LEAST_VARIANCE - total, 0.0)
+        ridge = (shrinkage * total + missing) / features
         share = (1.0 - shrinkage) / patterns
         sums = tf.convert_to_tensor(self.classes.sums)
         scaled = sums * (share * self.classes.inverse_counts())[:, tf.newaxis]
