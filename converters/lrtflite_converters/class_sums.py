@@ -12,10 +12,16 @@ from lrtflite_converters.window import Tensor
 
 # Least absolute value that is divided by.
 _LEAST = 1e-12
-# Spread of a class's cosines relative to that which independent features would have: features vary
-# together. Chosen on validation streams so that 5 % of what was taught fall below 0.05
-# (docs/studies/closed-form.md).
-SPREAD = 2.0
+# Share of the mean direction of all classes that is taken away from the direction of each: what all
+# patterns have in common says little about one class. Chosen on validation streams, as SPREAD is
+# (benchmarks/unknown.py).
+CONTRAST = 0.5
+# Spread of typicality, relative to the variance within classes over sqrt(F). Cosines fall off with
+# the squared distance from the mean, a sum of F terms. Chosen so that about 5 % of the taught
+# patterns, each left out in turn, have a familiarity below 0.05.
+SPREAD = 4.5
+# Least spread: frames that are all alike have none, and rounding would decide.
+LEAST_SPREAD = 1e-3
 # Logistic approximation of the normal distribution: within 0.01 everywhere.
 _LOGISTIC = 1.702
 
@@ -86,24 +92,42 @@ class ClassSums(tf.Module):
         return tf.maximum(self.squares - tf.reduce_sum(means, axis=0), 0.0)
 
     def familiarity(self, z: Tensor, scores: Tensor) -> Tensor:
-        """(n, F), (n, C) -> (n,): the share of a class's own patterns that are less like its mean.
+        """(n, F), (n, C) -> (n,): the share of a class's own patterns that are less typical of it.
 
-        The class is the one with the greatest score. Its patterns' cosines with the mean of the
-        others are taken as normally distributed; mean and variance follow from the sums.
+        The class is the one with the greatest score. A pattern's typicality is its cosine with the
+        class mean, less CONTRAST times that with the mean direction of all classes. It is taken as
+        normally distributed with one spread for all classes, around a centre halfway between the
+        class's expectation and that of all: a few patterns say little about their own class alone.
+        A class without sums is familiar.
         """
         directions = unit_rows(self.sums)
-        expected, spread = self._expected(directions)
+        share = CONTRAST * self.learned() / tf.maximum(tf.reduce_sum(self.learned()), 1.0)
+        common = tf.linalg.matvec(directions, share, transpose_a=True)
+        expected = self._expected(directions, common, share)
+        patterns = tf.maximum(tf.reduce_sum(self.counts), 1.0)
+        overall = tf.reduce_sum(expected * self.counts) / patterns
         best = tf.cast(tf.equal(scores, tf.reduce_max(scores, axis=-1, keepdims=True)), tf.float32)
+        best = best / tf.reduce_sum(best, axis=-1, keepdims=True)
         cosine = tf.reduce_sum(tf.matmul(z, directions, transpose_b=True) * best, axis=-1)
-        off = cosine - tf.linalg.matvec(best, expected)
-        return tf.sigmoid(_LOGISTIC * off / tf.linalg.matvec(best, spread))
+        centre = 0.5 * (tf.linalg.matvec(best, expected) + overall)
+        off = cosine - tf.linalg.matvec(z, common) - centre
+        unseen = 1.0 - tf.linalg.matvec(best, self.learned())
+        return tf.maximum(tf.sigmoid(_LOGISTIC * off / self._spread()), unseen)
 
-    def _expected(self, directions: Tensor) -> tuple[Tensor, Tensor]:
-        """(C,), (C,): mean and standard deviation of the cosines, leaving one pattern out."""
+    def _expected(self, directions: Tensor, common: Tensor, share: Tensor) -> Tensor:
+        """(C,): mean typicality of the patterns of each class, leaving out one at a time."""
         n = tf.maximum(self.counts, 2.0)
         length2 = tf.reduce_sum(self.sums * self.sums, axis=-1)
         # z . S is |S|^2 / n in the mean, z . z is 1.
-        expected = (length2 / n - 1.0) / tf.sqrt(tf.maximum(length2 * (1.0 - 2.0 / n) + 1.0, 1.0))
-        variance = self.within() / tf.maximum(self.patterns, 1.0)
-        spread2 = tf.linalg.matvec(directions * directions, variance)
-        return expected, SPREAD * tf.sqrt(tf.maximum(spread2, 1e-8))
+        left_out = (length2 / n - 1.0) / tf.sqrt(tf.maximum(length2 * (1.0 - 2.0 / n) + 1.0, 1.0))
+        means = self.means()
+        own = tf.reduce_sum(means * directions, axis=-1)
+        others = tf.linalg.matvec(means, common) - share * own
+        return (1.0 - share) * left_out - others
+
+    def _spread(self) -> Tensor:
+        """(1,): standard deviation of typicality."""
+        free = tf.maximum(self.patterns - tf.reduce_sum(self.learned()), 1.0)
+        features = float(self.sums.shape[1])
+        spread = SPREAD / features**0.5 * tf.reduce_sum(self.within()) / free
+        return tf.maximum(spread, LEAST_SPREAD)
