@@ -26,7 +26,7 @@ from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import save_models
 from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
-from lrtflite.run_session import run_session
+from lrtflite.run_session import diagnosed_session
 from lrtflite.session import OnProgress, Phase, Session, SessionReport
 from lrtflite.shipping import ship
 from lrtflite.slots import Label, Labels, SlotNumbers
@@ -184,6 +184,7 @@ class Learner:
         *,
         slot: SlotNumbers | None = None,
         training: Training | None = None,
+        diagnose: bool = False,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
@@ -192,7 +193,8 @@ class Learner:
         A label is a name, and 3 is the name "3"; to teach class slot 3, give `slot=3` instead.
         `frames` may be an iterator that still records: extraction goes on meanwhile in a second
         thread. Until the session is committed, and for good if it is cancelled or fails, the
-        learner is what it was before.
+        learner is what it was before. With `diagnose` the report says why answers may be wrong,
+        which takes two passes over the replay memory.
         """
         with self._session(on_progress, cancel) as session:
             if isinstance(frames, np.ndarray) and frames.ndim == 3:
@@ -218,7 +220,10 @@ class Learner:
                 extract,
                 on_frame=lambda count: session.report(Phase.EXTRACT, count, total),
             )
-            return run_session(self.committed, session, latents, places, training, frames=kept)
+            answer = self.probabilities if diagnose else None
+            return diagnosed_session(
+                self.committed, session, latents, places, training, answer=answer, frames=kept
+            )
 
     def learn_latents(
         self,
@@ -227,6 +232,7 @@ class Learner:
         *,
         slot: SlotNumbers | None = None,
         training: Training | None = None,
+        diagnose: bool = False,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
@@ -234,7 +240,10 @@ class Learner:
         with self._session(on_progress, cancel) as session:
             places = self.committed.slots.place_all(labels, slot=slot)
             checked = self._check_latents(latents)
-            return run_session(self.committed, session, checked, places, training)
+            answer = self.probabilities if diagnose else None
+            return diagnosed_session(
+                self.committed, session, checked, places, training, answer=answer
+            )
 
     def undo(self) -> None:
         """Return to the state before the last session (or rename, or forget)."""

@@ -46,6 +46,11 @@ if TYPE_CHECKING:
     help="Frames per class and session, at most.",
     show_default="all; app: 100",
 )
+@click.option(
+    "--diagnose",
+    is_flag=True,
+    help="Say which frames look like another class and which classes lost; takes time and RAM.",
+)
 @skip_unreadable
 @click.option("--json", "json_path", metavar="PATH", help="Write the results; - is stdout.")
 @click.option("--report", "report_path", metavar="PATH", help="Write one HTML file with plots.")
@@ -57,6 +62,7 @@ def command(
     first_classes: int | None,
     visits: int | None,
     batch_frames: int | None,
+    diagnose: bool,
     skip_unreadable: bool,
     json_path: str | None,
     report_path: str | None,
@@ -83,6 +89,7 @@ def command(
         visits=visits,
         batch_frames=batch_frames,
         skip_unreadable=skip_unreadable,
+        diagnose=diagnose,
     )
     caution(replay_size=given["replay_size"])
     with raising():

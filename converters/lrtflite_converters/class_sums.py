@@ -19,7 +19,7 @@ CONTRAST = 0.5
 # Spread of typicality, relative to the variance within classes over sqrt(F). Cosines fall off with
 # the squared distance from the mean, a sum of F terms. Chosen so that about 5 % of the taught
 # patterns, each left out in turn, have a familiarity below 0.05.
-SPREAD = 4.5
+SPREAD = 4.2
 # Least spread: frames that are all alike have none, and rounding would decide.
 LEAST_SPREAD = 1e-3
 # Logistic approximation of the normal distribution: within 0.01 everywhere.

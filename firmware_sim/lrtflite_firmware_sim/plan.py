@@ -44,7 +44,8 @@ class SimulateOptions:
 
     `sessions` stops after so many; the learner's `seed` decides the data set's drawing or split,
     the stream's order and the device's own randomness. `rates` are numbers by name, as
-    `Training.with_options` takes them. The rest is as in `open_source` and `StreamOptions`.
+    `Training.with_options` takes them. With `diagnose` each session says why answers may be wrong.
+    The rest is as in `open_source` and `StreamOptions`.
     """
 
     dataset: str = "synthetic"
@@ -56,6 +57,7 @@ class SimulateOptions:
     visits: int | None = None
     batch_frames: int | None = None
     skip_unreadable: bool = False
+    diagnose: bool = False
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:

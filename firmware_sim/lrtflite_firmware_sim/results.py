@@ -37,6 +37,7 @@ class SessionResult:
     `accuracy` is over the whole test set, classes not seen yet included; `accuracy_seen` over the
     classes seen so far, `accuracy_new` over those that came in most lately, `accuracy_first` over
     those of the first session. `session_ms` is from the last latent ready to the state committed.
+    `diagnosis` has the lines of the session's diagnosis, if one was asked for.
     """
 
     session: int
@@ -52,6 +53,7 @@ class SessionResult:
     loss: float | None
     replay_patterns: int
     session_ms: float
+    diagnosis: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
