@@ -8,7 +8,8 @@
     python teach_from_folder.py bundle --state state --predict another.jpg    # without teaching
 
 The state folder keeps the learned classes, so a second run with another folder adds to them. A
-class that is already known is taught again from the pictures in the folder.
+class that is already known is taught again from the pictures in the folder. With `--unknown 0.05`,
+a picture that is less familiar than 95 % of those taught for its class is named unknown.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ def main() -> None:
     )
     parser.add_argument("--state", type=Path, help="folder that keeps what is learned")
     parser.add_argument("--predict", type=Path, nargs="*", default=[], help="pictures to name")
+    parser.add_argument(
+        "--unknown", type=float, help="familiarity below which a picture is unknown, e.g. 0.05"
+    )
     options = parser.parse_args()
 
     to_teach = classes(options.things) if options.things else {}
@@ -81,14 +85,16 @@ def main() -> None:
     lessons = {name: [read_image(path, size) for path in paths] for name, paths in to_teach.items()}
     asked = [(path.name, read_image(path, size)) for path in options.predict]
 
-    with Learner.open(bundle, options.state) as learner:
+    with Learner.open(bundle, options.state, unknown=options.unknown) as learner:
         for name, frames in lessons.items():
             again = " again" if name in learner.learned else ""
-            report = learner.learn(frames, name, on_progress=show)
+            report = learner.learn(frames, name, diagnose=True, on_progress=show)
             print(
                 f"learned {name}{again} from {report.frames} pictures "
                 f"in {report.ready_to_committed_ms:.0f} ms, {report.replay_patterns} in memory"
             )
+            for line in report.diagnosis.lines[:2] if report.diagnosis else ():
+                print(f"  {line}")
         if asked and not learner.learned:
             raise InputError(
                 f"Expected a state with learned classes, got {options.state} without any; "

@@ -26,7 +26,7 @@ from lrtflite.model_state import save_models
 from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.recording import record
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
-from lrtflite.run_session import run_session
+from lrtflite.run_session import diagnosed_session
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
 from lrtflite.slots import Labels, SlotNumbers
@@ -185,6 +185,7 @@ class Learner:
         *,
         slot: SlotNumbers | None = None,
         training: Training | None = None,
+        diagnose: bool = False,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
@@ -193,7 +194,8 @@ class Learner:
         A label is a name, and 3 is the name "3"; to teach class slot 3, give `slot=3` instead.
         `frames` may be an iterator that is still recording; a second thread extracts meanwhile. The
         learner stays unchanged until the session is committed, and for good if the session is
-        cancelled or fails.
+        cancelled or fails. With `diagnose`, the report explains why answers may be wrong, which
+        takes two passes over the replay memory.
         """
         with self._session(on_progress, cancel) as session:
             # Check labels first, so that a bad one fails before the camera records.
@@ -201,7 +203,10 @@ class Learner:
             latents, kept = record(
                 frames, session, extract=self._extract_one, manifest=self.bundle.manifest
             )
-            return run_session(self.committed, session, latents, places, training, frames=kept)
+            answer = self.probabilities if diagnose else None
+            return diagnosed_session(
+                self.committed, session, latents, places, training, answer=answer, frames=kept
+            )
 
     def learn_latents(
         self,
@@ -210,6 +215,7 @@ class Learner:
         *,
         slot: SlotNumbers | None = None,
         training: Training | None = None,
+        diagnose: bool = False,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
@@ -217,7 +223,10 @@ class Learner:
         with self._session(on_progress, cancel) as session:
             places = self.committed.slots.place_all(labels, slot=slot)
             checked = self._check_latents(latents)
-            return run_session(self.committed, session, checked, places, training)
+            answer = self.probabilities if diagnose else None
+            return diagnosed_session(
+                self.committed, session, checked, places, training, answer=answer
+            )
 
     def undo(self) -> None:
         """Return to the state before the last session (or rename, or forget)."""

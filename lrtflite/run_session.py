@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.advice import few_classes
 from lrtflite.committed_state import CommittedState
+from lrtflite.diagnosis import Answer, Before
 from lrtflite.errors import InputError
 from lrtflite.head_training import check_finite, train_head
 from lrtflite.minibatch import Patterns
@@ -21,6 +23,25 @@ from lrtflite.slots import Slots, for_each
 from lrtflite.training import Training
 
 _log = logging.getLogger("lrtflite")
+
+
+def diagnosed_session(
+    committed: CommittedState,
+    session: Session,
+    latents: Latents,
+    places: tuple[NDArray[np.int32], Slots],
+    training: Training | None,
+    *,
+    answer: Answer | None,
+    frames: Sequence[NDArray[np.uint8]] = (),
+) -> SessionReport:
+    """Run a session; with `answer`, which asks the committed state, the report has a diagnosis."""
+    before = None if answer is None else Before.of(committed.memory, answer)
+    report = run_session(committed, session, latents, places, training, frames=frames)
+    if before is None or answer is None:
+        return report
+    placed, slots = for_each(places[0], len(latents)), places[1]
+    return replace(report, diagnosis=before.diagnose(latents, placed, slots.labels, answer))
 
 
 def run_session(

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from lrtflite.diagnosis import Diagnosis
 from lrtflite.errors import SessionCancelled
 
 
@@ -43,6 +44,7 @@ class SessionReport:
     """The result of a session. `timings` has the milliseconds of each run of each phase.
 
     `loss` and `accuracy` are means over the last epoch; None for a head that takes no steps.
+    `diagnosis` is there where it was asked for.
     """
 
     session: int
@@ -54,6 +56,7 @@ class SessionReport:
     replay_patterns: int
     ready_to_committed_ms: float
     timings: dict[str, list[float]] = field(repr=False)
+    diagnosis: Diagnosis | None = None
 
 
 OnProgress = Callable[[Progress], None]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from lrtflite import Learner, Training
-from lrtflite.feeding import Feeding
+from lrtflite.feeding import SESSION, Feeding
 from lrtflite.training import Rate
 
 # Feeding of a bundle at pool6, and every rate that a CWR* bundle may have.
 DEFAULTS = Training(
-    Feeding(batch_size=120, new_per_batch=20, epochs=4, least_steps=24),
+    Feeding(batch_size=120, new_per_batch=20, epochs=4, least_steps=24, gathers=SESSION),
     {
         "lr": Rate(0.003),
         "momentum": Rate(0.9, most=1.0),

@@ -31,6 +31,7 @@ def command(
     first_classes: int | None,
     visits: int | None,
     batch_frames: int | None,
+    diagnose: bool,
     skip_unreadable: bool,
     json_path: str | None,
     report_path: str | None,
@@ -61,6 +62,7 @@ def command(
         visits=visits,
         batch_frames=batch_frames,
         skip_unreadable=skip_unreadable,
+        diagnose=diagnose,
     )
     caution(replay_size=given["replay_size"])
     with raising():

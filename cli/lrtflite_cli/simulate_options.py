@@ -28,6 +28,12 @@ def simulate_options() -> Callable[[Any], Any]:
         ),
         rate_options(epochs=f"bundle's; app: {APP_EPOCHS}", lr="bundle's"),
         *_stream(),
+        click.option(
+            "--diagnose",
+            is_flag=True,
+            help="Print which frames look like another class and which classes lost accuracy; "
+            "takes time and RAM.",
+        ),
         skip_unreadable,
         click.option(
             "--json", "json_path", metavar="PATH", help="Write the results as JSON; - is stdout."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lrtflite.feeding import SESSION, Feeding
+from lrtflite.feeding import NOTHING, SESSION, Feeding
 from lrtflite.networks import Architecture
 from lrtflite.training import Rate
 
@@ -74,13 +74,17 @@ def default_minibatch(place: Place) -> tuple[int, int]:
 
 
 def sgd_feeding(place: Place) -> Feeding:
-    """Return the feeding of a head that trains by SGD: full mini-batches, epochs, replay."""
+    """Return the feeding of a head that trains by SGD: full mini-batches, epochs, replay.
+
+    Without a trunk, the head also gathers sums of the session, which tell what is familiar.
+    """
     size, new = default_minibatch(place)
     return Feeding(
         batch_size=size,
         new_per_batch=new,
         epochs=TRUNK_EPOCHS if place.trains_trunk else EPOCHS,
         least_steps=LEAST_STEPS,
+        gathers=NOTHING if place.trains_trunk else SESSION,
     )
 
 

@@ -87,6 +87,7 @@ class Device:
                 self._arriving(),
                 request.labels,
                 training=request.training,
+                diagnose=request.diagnose,
                 on_progress=self._report,
             )
         if isinstance(request, Extract):

@@ -87,11 +87,12 @@ class DeviceProcess:
         labels: Sequence[str],
         *,
         training: Training,
+        diagnose: bool = False,
         on_frame: Callable[[int], None] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> SessionReport:
         """Run one session; the device extracts latents while `frames` is still being read."""
-        self.ask(Learn(tuple(labels), training))
+        self.ask(Learn(tuple(labels), training, diagnose))
         for count, frame in enumerate(frames, start=1):
             self.ask(NextFrame(frame))
             if on_frame is not None:

@@ -34,6 +34,7 @@ class Learn:
 
     labels: tuple[str, ...]
     training: Training
+    diagnose: bool = False
 
 
 @dataclass(frozen=True)

@@ -48,8 +48,8 @@ class SimulateOptions:
 
     The run stops after `sessions` sessions. The learner's `seed` decides the drawing or the split
     of the data set, the order of the stream and the randomness of the device. `rates` are numbers
-    by name, as in `Training.with_options`. The other options are those of `open_source` and
-    `StreamOptions`.
+    by name, as in `Training.with_options`. With `diagnose`, each session reports why answers may be
+    wrong. The other options are those of `open_source` and `StreamOptions`.
     """
 
     dataset: str = "synthetic"
@@ -61,6 +61,7 @@ class SimulateOptions:
     visits: int | None = None
     batch_frames: int | None = None
     skip_unreadable: bool = False
+    diagnose: bool = False
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:

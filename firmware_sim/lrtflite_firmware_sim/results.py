@@ -39,7 +39,7 @@ class SessionResult:
     `accuracy` is over the whole test set, which includes classes not taught yet. `accuracy_seen` is
     over the classes taught so far, `accuracy_new` over the newest classes, `accuracy_first` over
     those of the first session. `session_ms` is the time from the last latent ready to the state
-    committed.
+    committed. `diagnosis` has the lines of the session's diagnosis, if one was requested.
     """
 
     session: int
@@ -55,6 +55,7 @@ class SessionResult:
     loss: float | None
     replay_patterns: int
     session_ms: float
+    diagnosis: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,7 @@ class Run:
             batch.frames(),
             [self._classes[label] for label in batch.labels],
             training=self._plan.training,
+            diagnose=self._options.diagnose,
             on_frame=lambda count: self._watcher.step(Phase.EXTRACT, count, len(batch)),
             on_progress=on_progress,
         )
@@ -179,6 +180,7 @@ class Run:
             loss=report.loss,
             replay_patterns=report.replay_patterns,
             session_ms=report.ready_to_committed_ms,
+            diagnosis=() if report.diagnosis is None else report.diagnosis.lines,
         )
         return _Judged(result, by_class, report.timings, vitals)
 

@@ -19,6 +19,9 @@ PHASES = {
     Phase.INFER: "per frame, extraction included",
 }
 
+# Sessions whose diagnosis is shown.
+DIAGNOSED = 2
+
 
 def summary(result: Simulation) -> str:
     """Return about twenty lines for a terminal of 80 columns."""
@@ -54,7 +57,14 @@ def summary(result: Simulation) -> str:
         f"{result.versions['runtime']}, {threads_text(result)}, on {result.machine}",
     ]
     parts += [f"note: {note}" for note in result.notes]
+    parts += diagnosis_lines(result)
     return "\n".join(line.rstrip() for line in parts)
+
+
+def diagnosis_lines(result: Simulation) -> list[str]:
+    """Return the gravest line of the last sessions that had one."""
+    found = [session for session in result.accuracy if session.diagnosis][-DIAGNOSED:]
+    return [f"after session {each.session}: {each.diagnosis[0]}" for each in found]
 
 
 def sessions_text(result: Simulation) -> str:

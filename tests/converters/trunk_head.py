@@ -32,7 +32,7 @@ def make_head(
     )
     head = CwrHead(HeadPlan(slots=SLOTS, batch_size=batch_size, trunk=trunk))
     rng = np.random.default_rng(3)
-    head.cw.assign(rng.normal(0, 0.3, (SLOTS, network.features())).astype(np.float32))
+    head.cw.assign(rng.normal(0, 0.3, (SLOTS, head.trunk.features)).astype(np.float32))
     head.past.assign(np.ones(SLOTS, np.float32))
     return head
 

@@ -4,6 +4,9 @@ CWR* (the paper's Section 5; algorithm 2 of Lomonaco et al., 2019) keeps the las
 consolidated weights `cw`, from which inference answers, and working weights `tw`, which a session
 trains. `begin` loads `tw` from `cw`. `consolidate` merges `tw` back into `cw`, weighted by the
 number of patterns of a class before and in this session. The trunk trains along with `tw`.
+
+Without a trunk, `gather` keeps class sums next to the weights, from which `infer` tells how familiar
+a pattern is. A head with a trunk has neither, because its sums would be of older features.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from lrtflite_converters.class_sums import ClassSums, transform
 from lrtflite_converters.differentiable import matmul, softmax_cross_entropy
 from lrtflite_converters.heads.head import Head, HeadPlan, Rates, present, softmax_over
 from lrtflite_converters.parameter import Parameter, Sgd
@@ -26,7 +30,10 @@ LAST_SCALARS = ("lr", "momentum", "weight_decay")
 
 
 class CwrHead(Head):
-    """Consolidated weights `cw` (C, F) and counts of patterns `past` (C,), above a trunk."""
+    """Consolidated weights `cw` (C, F) and counts of patterns `past` (C,), above a trunk.
+
+    `classes` are the sums by which patterns are familiar; None where a trunk trains.
+    """
 
     def __init__(self, plan: HeadPlan) -> None:
         trunk = plan.trunk
@@ -46,6 +53,7 @@ class CwrHead(Head):
         self.tw = tf.Variable(tf.zeros(shape), name="tw")
         self.last = Parameter("tw", self.tw, decays=True)
         self.unguarded = Regulariser()
+        self.classes = None if self.trunk.trains else ClassSums(*shape)
         # 1 in a session that trains the trunk, 0 in one that trains only the last layer.
         self.share = tf.Variable([0.0], name="share")
 
@@ -58,7 +66,8 @@ class CwrHead(Head):
     @property
     def state(self) -> dict[str, tf.Variable]:
         of_trunk = {**self.trunk.state, **self.trunk.regulariser.state}
-        return {"cw": self.cw, "past": self.past, **of_trunk}
+        sums = {} if self.classes is None else self.classes.state
+        return {"cw": self.cw, "past": self.past, **sums, **of_trunk}
 
     def learned(self) -> Tensor:
         return present(self.past)
@@ -66,7 +75,12 @@ class CwrHead(Head):
     def infer(self, latents: Tensor) -> Outputs:
         features = self.trunk.infer(latents)
         scores = tf.matmul(features, self.cw, transpose_b=True)
-        return {"probabilities": softmax_over(scores, self.learned())}
+        learned = self.learned()
+        outputs = {"probabilities": softmax_over(scores, learned)}
+        if self.classes is not None:
+            masked = scores - 1e9 * (1.0 - learned)
+            outputs["familiarity"] = self.classes.familiarity(transform(features), masked)
+        return outputs
 
     def begin(self, counts: Tensor, rates: Rates) -> None:
         """Load the working weights of the classes that the session will see; zero the others.
@@ -96,6 +110,11 @@ class CwrHead(Head):
     def train_last(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
         return self._step_last(self.trunk.infer_parts(latents), targets, rates)[2]
 
+    def gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> None:
+        assert self.classes is not None  # there is no such signature above a trunk that trains
+        taken = tf.reduce_max(targets, axis=-1, keepdims=True)
+        self.classes.gather(transform(self.trunk.infer_parts(latents)) * taken, targets)
+
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
         self._fuse(counts)
         self.trunk.regulariser.consolidate(rates)
@@ -114,6 +133,8 @@ class CwrHead(Head):
         kept = 1.0 - mask
         self.cw.assign(self.cw * kept[:, tf.newaxis])
         self.past.assign(self.past * kept)
+        if self.classes is not None:
+            self.classes.forget(mask)
 
     def _step_last(
         self, features: Tensor, targets: Tensor, rates: Rates
@@ -131,7 +152,8 @@ class CwrHead(Head):
 
     def _overrides(self, name: str) -> bool:
         # Without a trunk, `train` moves only the last layer anyway.
-        return super()._overrides(name) and (name != "train_last" or self.trunk.trains)
+        unfit = "gather" if self.trunk.trains else "train_last"
+        return super()._overrides(name) and name != unfit
 
 
 def _sgd(rates: Rates) -> Sgd:
