@@ -27,7 +27,7 @@ from lrtflite.errors import DamagedState, StateError
 from lrtflite.undisturbed import undisturbed
 from lrtflite.whole_file import LEFTOVERS, flush_folder, replacing
 
-FORMAT = 3
+FORMAT = 4
 KEPT = 2
 _CHUNK = 1 << 20
 _NAME = re.compile(r"state-(\d{8})\.npz")

@@ -17,6 +17,7 @@ from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint, State
 from lrtflite.contract import FEATURES, HEAD, breaches
 from lrtflite.errors import BundleError, LrtfliteError, StateError
+from lrtflite.history import History
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS, ReplayMemory
@@ -38,7 +39,7 @@ class Commit:
     tensors: dict[str, NDArray[Any]]
     learned: NDArray[np.bool_]
     slots: Slots
-    sessions: int
+    history: History
 
 
 class Change:
@@ -67,7 +68,7 @@ class CommittedState:
             options.replay_size, manifest.latent_form, policy=options.policy, codec=manifest.codec
         )
         self.slots = Slots(manifest.labels)
-        self.sessions = 0
+        self.history = History()
         self.rng = np.random.Generator(np.random.PCG64(options.seed))
         how: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
         self.features = Model(bundle.features, **how)
@@ -172,10 +173,10 @@ class CommittedState:
         learned: NDArray[np.bool_],
         *,
         slots: Slots,
-        sessions: int | None = None,
+        history: History | None = None,
     ) -> None:
         """Make these tensors and what the memory holds the state, on disk first."""
-        made = Commit(tensors, learned, slots, self.sessions if sessions is None else sessions)
+        made = Commit(tensors, learned, slots, self.history if history is None else history)
         if self._closed:
             raise StateError("This learner was closed meanwhile; the change is not committed")
         if self._checkpoint is not None:
@@ -205,7 +206,7 @@ class CommittedState:
         """Return what is committed, or what `made` will be."""
         if made is None:
             tensors = save_models(self.serving, self.features)
-            made = Commit(tensors, self.learned, self.slots, self.sessions)
+            made = Commit(tensors, self.learned, self.slots, self.history)
         return State(
             arrays={
                 **made.tensors,
@@ -221,7 +222,8 @@ class CommittedState:
                 "counter": self.memory.counter,
                 "labels": list(made.slots.labels),
                 "learned": made.learned.tolist(),
-                "sessions": made.sessions,
+                "sessions": made.history.sessions,
+                "history": made.history.to_json(),
                 "rng": self.rng.bit_generator.state,
             },
         )
@@ -255,8 +257,8 @@ class CommittedState:
         )
         meta = state.meta
         learned = np.array(meta["learned"], bool)
-        slots, sessions = Slots(tuple(meta["labels"])), int(meta["sessions"])
-        self._take_over(Commit(state.arrays, learned, slots, sessions))
+        slots, history = Slots(tuple(meta["labels"])), History.from_json(meta["history"])
+        self._take_over(Commit(state.arrays, learned, slots, history))
         restore_models(state.arrays, self.working, self.adapting)
         self.rng.bit_generator.state = state.meta["rng"]
 
@@ -264,7 +266,7 @@ class CommittedState:
         """Answer from a commit from now on."""
         with self.answering:
             self.learned = restore_models(made.tensors, self.serving, self.features)
-            self.slots, self.sessions = made.slots, made.sessions
+            self.slots, self.history = made.slots, made.history
 
     def _settle(self) -> None:
         """Finish a change that is made; take back one that is not. Idempotent.

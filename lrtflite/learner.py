@@ -21,6 +21,7 @@ from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames import check_frame, check_frames, check_no_path
+from lrtflite.history import History
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import save_models
@@ -116,7 +117,7 @@ class Learner:
     @property
     def sessions(self) -> int:
         """How many were committed."""
-        return self.committed.sessions
+        return self.committed.history.sessions
 
     @property
     def labels(self) -> tuple[str | None, ...]:
@@ -246,9 +247,12 @@ class Learner:
         """Give the class of a label, or of a slot by its number, the name `new`."""
         committed = self.committed
         with committed.change():
-            slots = committed.slots.rename(label, new, slot=slot)
+            number = committed.slots.find(label, slot=slot)
+            slots = committed.slots.rename(new=new, slot=number)
+            old, name = committed.slots.labels[number], slots.labels[number]
+            history = committed.history.renamed(old, name)
             tensors = save_models(committed.serving, committed.features)
-            committed.commit(tensors, committed.learned, slots=slots)
+            committed.commit(tensors, committed.learned, slots=slots, history=history)
 
     def forget(self, label: Label | None = None, *, slot: int | None = None) -> None:
         """Unlearn a class: its weights, its patterns and its name; the slot is free again."""
@@ -261,7 +265,8 @@ class Learner:
             learned = committed.working.run("forget", mask=mask)["learned"] > 0
             tensors = save_models(committed.working, committed.adapting)
             self.memory.forget(number)
-            committed.commit(tensors, learned, slots=slots)
+            history = committed.history.renamed(committed.slots.labels[number], None)
+            committed.commit(tensors, learned, slots=slots, history=history)
 
     def ship(self, out: str | Path | Destination, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from all that this one knows."""
@@ -269,15 +274,15 @@ class Learner:
         with self.committed.alone():
             return ship(self.bundle, self.committed.state(), out, replace_bundle=replace)
 
-    def snapshot(self, *, sessions: int | None = None) -> State:
-        """Return all that this learner is; `sessions` in place of how many it has had."""
+    def snapshot(self, *, history: History | None = None) -> State:
+        """Return all that this learner is; `history` in place of its own sessions."""
         with self.committed.alone():
             state = self.committed.state()
             # The memory changes in place.
             for name in (MEMORY_CODES, MEMORY_SLOTS):
                 state.arrays[name] = state.arrays[name].copy()
-        if sessions is not None:
-            state.meta["sessions"] = sessions
+        if history is not None:
+            state.meta.update(sessions=history.sessions, history=history.to_json())
         return state
 
     def close(self) -> None:

@@ -17,9 +17,10 @@ from lrtflite.training import Rate, Training
 
 FORMAT = 6
 LATENT_DTYPES = ("float32", "uint8", "int8")
-# Rules by which states merge, tensor by tensor: they add up, `consolidate` computes them again from
-# those that add up, or such states cannot be merged.
-MERGING = ("sum", "solve", "refuse")
+# Rules by which states merge, tensor by tensor: they add up; they add up row by row, where rows are
+# the class slots; `consolidate` computes them again from those that add up; or such states cannot
+# be merged.
+MERGING = SUM, SUM_BY_CLASS, SOLVE, REFUSE = ("sum", "sum by class", "solve", "refuse")
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ COMMANDS = {
     "teach": "Teach a bundle at a desk, so that it ships with what it knows.",
     "verify": "Prove a bundle on the runtime at hand.",
     "inspect": "Say what is inside a bundle.",
+    "merge": "Make one state out of what several devices learned.",
     "simulate": "Run learning sessions as a device would, and measure them.",
 }
 

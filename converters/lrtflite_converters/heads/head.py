@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lrtflite.contract import HEAD, Sizes, signatures_of
 from lrtflite.errors import ConversionError
+from lrtflite.manifest import REFUSE
 from lrtflite_converters.signature import Outputs, SignedModule, saved
 from lrtflite_converters.trunk import Trunk
 from lrtflite_converters.window import Tensor
@@ -36,7 +37,7 @@ class Head(SignedModule):
     """A head. A subclass makes its variables in `build` and overrides the methods that it has.
 
     `scalars` names the rates that each signature takes; `merging` says how a tensor of the state
-    merges with that of another device, "sum" or "refuse".
+    merges with that of another device, by a rule of `lrtflite.manifest.MERGING`.
     The same module runs in TensorFlow itself: `run` calls signatures by name.
     """
 
@@ -62,7 +63,7 @@ class Head(SignedModule):
 
     @property
     def merging(self) -> dict[str, str]:
-        return dict.fromkeys(self.state, "refuse")
+        return dict.fromkeys(self.state, REFUSE)
 
     @abstractmethod
     def learned(self) -> Tensor:
