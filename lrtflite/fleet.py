@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -104,15 +104,15 @@ def read_device(path: Path, bundle: Bundle, origins: Sequence[Origin]) -> Device
 
 def check_fleet(devices: Sequence[Device], dropped: Sequence[Device]) -> None:
     """Raise InputError unless each session counts once, and all that is dropped is there."""
-    first = devices[0]
+    first, *others = devices
     for device in dropped:
         _check_dropped(device, first)
     gone = _ids(dropped)
-    pairs = combinations([(device, device.own.ids - gone) for device in devices], 2)
-    _check_apart(pairs, "merge each device once, with the bundle that it started from")
     _check_apart(
-        combinations([(device, device.own.ids) for device in dropped], 2), "drop each device once"
+        [(first, first.own.ids - gone), *((device, device.own.ids) for device in others)],
+        "merge each device once, with the bundle that it started from",
     )
+    _check_apart([(device, device.own.ids) for device in dropped], "drop each device once")
     _check_names(devices)
     if len(devices) == 1 and first.own.ids <= gone:
         raise InputError(
@@ -122,7 +122,12 @@ def check_fleet(devices: Sequence[Device], dropped: Sequence[Device]) -> None:
 
 
 def merged_history(devices: Sequence[Device], dropped: Sequence[Device]) -> History:
-    """Return the sessions of all devices but the dropped ones; those of an origin come once."""
+    """Return the sessions of all devices; those of an origin come once.
+
+    The first device is without the dropped ones. Another device may bring these in again: one that
+    learned on takes the place of its former self.
+    """
+    first, *others = devices
     entries: dict[str, TaughtSession] = {}
     for device in devices:
         shipped = device.history.only(device.origin.history.ids)
@@ -130,9 +135,10 @@ def merged_history(devices: Sequence[Device], dropped: Sequence[Device]) -> Hist
             before = entries.get(entry.id, entry)
             labels = tuple(a if a is not None else b for a, b in zip(before.labels, entry.labels))
             entries[entry.id] = TaughtSession(entry.id, entry.session, labels, entry.patterns)
-    for device in devices:
-        entries.update({entry.id: entry for entry in device.own.entries})
-    return History(tuple(entries.values())).without(_ids(dropped))
+    own = [first.own.without(_ids(dropped)), *(device.own for device in others)]
+    for history in own:
+        entries.update({entry.id: entry for entry in history.entries})
+    return History(tuple(entries.values()))
 
 
 def merged_labels(
@@ -181,11 +187,8 @@ def _check_dropped(device: Device, first: Device) -> None:
         )
 
 
-def _check_apart(
-    pairs: Iterator[tuple[tuple[Device, frozenset[str]], tuple[Device, frozenset[str]]]],
-    advice: str,
-) -> None:
-    for (one, ids), (other, others) in pairs:
+def _check_apart(members: Sequence[tuple[Device, frozenset[str]]], advice: str) -> None:
+    for (one, ids), (other, others) in combinations(members, 2):
         same = one.path.resolve() == other.path.resolve()
         if same or ids & others:
             shared = "which are one folder" if same else f"which share {len(ids & others)}"

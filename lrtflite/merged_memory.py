@@ -25,17 +25,17 @@ def merge_memories(
     """Return codes (n, ...) and slots (n,) of all memories, at most `capacity` and balanced.
 
     `labels` has the merged label of each slot. Shipped latents are in many memories and come once;
-    they stay when a device that has them too is dropped.
+    they stay when a device that has them too is dropped from the first one.
     """
     shipped = {key for device in devices for key in _digests(device.origin.codes)}
     gone = {key for device in dropped for key in _digests(device.state.arrays[MEMORY_CODES])}
-    gone -= shipped
+    leaving = [gone - shipped, *[set[bytes]()] * (len(devices) - 1)]
     kept: dict[bytes, tuple[NDArray[Any], int]] = {}
-    for device in devices:
+    for device, left_out in zip(devices, leaving):
         codes, slots = (device.state.arrays[name] for name in (MEMORY_CODES, MEMORY_SLOTS))
         for key, code, slot in zip(_digests(codes), codes, slots):
             label = device.labels[slot]
-            if key not in gone and label is not None and label in labels:
+            if key not in left_out and label is not None and label in labels:
                 kept.setdefault(key, (code, labels.index(label)))
     placed = np.array([slot for _, slot in kept.values()], np.int32)
     chosen = np.arange(len(placed))
