@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from learning import alike_latents
 from lrtflite import Learner
 from lrtflite.checkpoint import newest_state
+from lrtflite.errors import LrtfliteError
 
 # A session: label, kind of object, day on which it is seen.
 Taught = tuple[str, int, int]
+# Three devices with classes in common and classes of their own, in different orders.
+KITCHEN: list[Taught] = [("mug", 0, 1), ("pan", 1, 1), ("mug", 0, 2)]
+OFFICE: list[Taught] = [("pen", 2, 3), ("mug", 0, 3), ("book", 3, 3)]
+HALL: list[Taught] = [("hat", 4, 4), ("pan", 1, 4)]
+LABELS = ("mug", "pan", "pen", "book", "hat")
 
 
 def teach(bundle: Path, state: Path, *sessions: Taught, seed: int = 0) -> Path:
@@ -21,6 +29,31 @@ def teach(bundle: Path, state: Path, *sessions: Taught, seed: int = 0) -> Path:
         for label, kind, day in sessions:
             learner.learn_latents(alike_latents(kind, day), label)
     return state
+
+
+def teach_fleet(bundle: Path, folder: Path) -> list[Path]:
+    """Make the states `kitchen`, `office` and `hall`."""
+    devices = {"kitchen": KITCHEN, "office": OFFICE, "hall": HALL}
+    return [teach(bundle, folder / name, *sessions) for name, sessions in devices.items()]
+
+
+def forget(bundle: Path, state: Path, label: str) -> None:
+    with Learner.open(bundle, state) as learner:
+        learner.forget(label)
+
+
+def rename(bundle: Path, state: Path, label: str, new: str) -> None:
+    with Learner.open(bundle, state) as learner:
+        learner.rename(label, new)
+
+
+def refused(kind: type[LrtfliteError], said: str, run: Callable[[Path], object], out: Path) -> None:
+    """The error is one line that says `said`, and nothing is written."""
+    before = sorted(out.parent.iterdir())
+    with pytest.raises(kind, match=said) as caught:
+        run(out)
+    assert len(str(caught.value).splitlines()) == 1
+    assert sorted(out.parent.iterdir()) == before
 
 
 def sums(state: Path, *labels: str) -> dict[str, np.ndarray]:
