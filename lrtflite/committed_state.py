@@ -18,6 +18,7 @@ from lrtflite.checkpoint import Checkpoint
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError, StateError
+from lrtflite.history import History
 from lrtflite.initial_state import fit_memory, learned_labels, read_initial
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import restore_models, save_models
@@ -41,7 +42,7 @@ class Commit:
     tensors: dict[str, NDArray[Any]]
     learned: NDArray[np.bool_]
     slots: Slots
-    sessions: int
+    history: History
 
 
 class Change:
@@ -70,7 +71,7 @@ class CommittedState:
             options.replay_size, manifest.latent_form, policy=options.policy, codec=manifest.codec
         )
         self.slots = Slots(manifest.labels)
-        self.sessions = 0
+        self.history = History()
         self.rng = np.random.Generator(np.random.PCG64(options.seed))
         running: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
         self.features = Model(bundle.features, **running)
@@ -175,10 +176,10 @@ class CommittedState:
         learned: NDArray[np.bool_],
         *,
         slots: Slots,
-        sessions: int | None = None,
+        history: History | None = None,
     ) -> None:
         """Commit these tensors and the memory, first on disk, then in RAM."""
-        made = Commit(tensors, learned, slots, self.sessions if sessions is None else sessions)
+        made = Commit(tensors, learned, slots, self.history if history is None else history)
         if self._closed:
             raise StateError("This learner was closed meanwhile; open its state and try again")
         if self._checkpoint is not None:
@@ -208,7 +209,7 @@ class CommittedState:
         """Return the committed state, or the state that `made` leads to."""
         if made is None:
             tensors = save_models(self.serving, self.features)
-            made = Commit(tensors, self.learned, self.slots, self.sessions)
+            made = Commit(tensors, self.learned, self.slots, self.history)
         return State(
             arrays={
                 **made.tensors,
@@ -224,7 +225,8 @@ class CommittedState:
                 "counter": self.memory.counter,
                 "labels": list(made.slots.labels),
                 "learned": made.learned.tolist(),
-                "sessions": made.sessions,
+                "sessions": made.history.sessions,
+                "history": made.history.to_json(),
                 "rng": self.rng.bit_generator.state,
             },
         )
@@ -252,8 +254,8 @@ class CommittedState:
         )
         meta = state.meta
         learned = np.array(meta["learned"], bool)
-        slots, sessions = Slots(tuple(meta["labels"])), int(meta["sessions"])
-        self._take_over(Commit(state.arrays, learned, slots, sessions))
+        slots, history = Slots(tuple(meta["labels"])), History.from_json(meta["history"])
+        self._take_over(Commit(state.arrays, learned, slots, history))
         restore_models(state.arrays, self.working, self.adapting)
         self.rng.bit_generator.state = state.meta["rng"]
 
@@ -261,7 +263,7 @@ class CommittedState:
         """Answer with the models and labels of a commit from now on."""
         with self.answering:
             self.learned = restore_models(made.tensors, self.serving, self.features)
-            self.slots, self.sessions = made.slots, made.sessions
+            self.slots, self.history = made.slots, made.history
 
     def _settle(self) -> None:
         """Finish a committed change in RAM; take an uncommitted one back. Idempotent.

@@ -15,14 +15,15 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
+from lrtflite.class_changes import forget_class, rename_class
 from lrtflite.committed_state import CommittedState
 from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.frame_checks import check_frames
+from lrtflite.history import History
 from lrtflite.labels import Label
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.model_state import save_models
 from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.recording import record
 from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
@@ -117,7 +118,7 @@ class Learner:
     @property
     def sessions(self) -> int:
         """Return the number of committed sessions."""
-        return self.committed.sessions
+        return self.committed.history.sessions
 
     @property
     def labels(self) -> tuple[str | None, ...]:
@@ -236,24 +237,11 @@ class Learner:
         self, label: Label | None = None, new: Label | None = None, *, slot: int | None = None
     ) -> None:
         """Give a class, found by its label or slot number, the label `new`."""
-        committed = self.committed
-        with committed.change():
-            slots = committed.slots.rename(label, new, slot=slot)
-            tensors = save_models(committed.serving, committed.features)
-            committed.commit(tensors, committed.learned, slots=slots)
+        rename_class(self.committed, label, new, slot=slot)
 
     def forget(self, label: Label | None = None, *, slot: int | None = None) -> None:
         """Unlearn a class: remove its weights, patterns and label, and free its slot."""
-        committed = self.committed
-        with committed.change():
-            number = committed.slots.find(label, slot=slot)
-            slots = committed.slots.free(number)
-            mask = np.zeros(len(slots.labels), np.float32)
-            mask[number] = 1
-            learned = committed.working.run("forget", mask=mask)["learned"] > 0
-            tensors = save_models(committed.working, committed.adapting)
-            self.memory.forget(number)
-            committed.commit(tensors, learned, slots=slots)
+        forget_class(self.committed, label, slot=slot)
 
     def ship(self, out: str | Path | Destination, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from the state of this one."""
@@ -261,15 +249,15 @@ class Learner:
         with self.committed.alone():
             return ship(self.bundle, self.committed.state(), out, replace_bundle=replace)
 
-    def snapshot(self, *, sessions: int | None = None) -> State:
-        """Return the state of this learner; `sessions` replaces the number of its sessions."""
+    def snapshot(self, *, history: History | None = None) -> State:
+        """Return the state of this learner; `history` replaces its own."""
         with self.committed.alone():
             state = self.committed.state()
             # The memory changes in place.
             for name in (MEMORY_CODES, MEMORY_SLOTS):
                 state.arrays[name] = state.arrays[name].copy()
-        if sessions is not None:
-            state.meta["sessions"] = sessions
+        if history is not None:
+            state.meta.update(sessions=history.sessions, history=history.to_json())
         return state
 
     def close(self) -> None:

@@ -80,18 +80,19 @@ def run_session(
     )
     if outcome.trains:
         adapt_moments(committed.adapting, frames, training, session)
-    number = committed.sessions + 1
+    taught = _patterns_by_label(placed, slots)
+    history = committed.history.with_session(taught)
     with session.clock(Phase.MEMORY):
-        committed.memory.update(latents, placed, session=number, rng=committed.rng)
+        committed.memory.update(latents, placed, session=history.sessions, rng=committed.rng)
     with session.clock(Phase.CHECKPOINT):
         tensors = save_models(committed.working, committed.adapting)
         check_finite(tensors, outcome)
-        committed.commit(tensors, outcome.learned > 0, slots=slots, sessions=number)
+        committed.commit(tensors, outcome.learned > 0, slots=slots, history=history)
     session.report(Phase.CHECKPOINT, 1, 1)
     return SessionReport(
-        session=number,
+        session=history.sessions,
         frames=len(latents),
-        labels=tuple(str(slots.labels[slot]) for slot in np.unique(placed)),
+        labels=tuple(taught),
         steps=outcome.steps,
         loss=outcome.loss,
         accuracy=outcome.accuracy,
@@ -99,3 +100,8 @@ def run_session(
         ready_to_committed_ms=session.since(started),
         timings=session.timings,
     )
+
+
+def _patterns_by_label(placed: NDArray[np.int32], slots: Slots) -> dict[str, int]:
+    numbers, counts = np.unique(placed, return_counts=True)
+    return {str(slots.labels[slot]): int(count) for slot, count in zip(numbers, counts)}

@@ -7,11 +7,13 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
 from lrtflite.bundle import INITIAL_FILE
+from lrtflite.history import History
 from lrtflite.learner import Learner
 from lrtflite.state_file import write_state
 
@@ -23,7 +25,9 @@ def seed_memory(bundle: Path, frames: Path) -> None:
     with Learner.open(bundle, replay_size=len(images)) as learner:
         latents = learner.extract(images)
         learner.memory.update(latents, slots, session=1, rng=np.random.default_rng(0))
-        write_state(bundle / INITIAL_FILE, learner.snapshot(sessions=1))
+        labels = [str(learner.labels[slot]) for slot in slots]
+        history = History().with_session(Counter(labels))
+        write_state(bundle / INITIAL_FILE, learner.snapshot(history=history))
 
 
 if __name__ == "__main__":

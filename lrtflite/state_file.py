@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.whole_file import replacing
 
-STATE_FORMAT = 3
+STATE_FORMAT = 4
 # Bytes read from an archive at a time.
 _CHUNK = 1 << 20
 # Errors of zipfile and numpy for bytes that differ from those written. zipfile raises

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +34,22 @@ def shared() -> Path:
 def demo() -> Path:
     """Return the bundle that comes with the package."""
     return ROOT / "lrtflite" / "demo_bundle"
+
+
+@pytest.fixture(scope="session")
+def lda(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of the strategy lda with six slots, from the demo weights."""
+    if find_spec("tensorflow") is None:
+        pytest.skip("needs the extra host, to convert a bundle")
+    out = tmp_path_factory.mktemp("bundles") / "lda"
+    # TensorFlow and a TFLite runtime in one process can crash.
+    words = ["convert", "--strategy", "lda", "--classes", "6", "--replay-size", "100"]
+    subprocess.run(
+        [sys.executable, "-m", "lrtflite_cli.main", *words, "--out", str(out)],
+        check=True,
+        capture_output=True,
+    )
+    return out
 
 
 @pytest.fixture(params=["litert", "tflite"])

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from fleet_learning import teach
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import newest_state
 from lrtflite.manifest import Manifest
@@ -95,9 +96,15 @@ def test_python(desk: Path) -> None:
     [command for command in commands() if command[0] not in HOST_COMMANDS],
     ids=" ".join,
 )
-def test_device_commands(desk: Path, demo: Path, command: list[str]) -> None:
+def test_device_commands(
+    desk: Path, demo: Path, command: list[str], request: pytest.FixtureRequest
+) -> None:
     if command[:2] == ["simulate", "things-bundle"]:
         shutil.copytree(demo, desk / "things-bundle")
+    if command[0] == "merge":
+        shutil.copytree(request.getfixturevalue("lda"), desk / "fleet-bundle")
+        teach(desk / "fleet-bundle", desk / "kitchen", ("mug", 0, 1), ("pan", 1, 1))
+        teach(desk / "fleet-bundle", desk / "office", ("mug", 0, 2), ("pen", 2, 2))
     done = subprocess.run(
         [sys.executable, "-m", "lrtflite_cli.main", *small(command)],
         cwd=desk,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from lrtflite.manifest import SUM, SUM_BY_CLASS
 from lrtflite_converters.window import Tensor
 
 # Least absolute value that is divided by.
@@ -59,6 +60,16 @@ class ClassSums(tf.Module):
             "class_counts": self.counts,
             "squares": self.squares,
             "patterns": self.patterns,
+        }
+
+    @property
+    def merging(self) -> dict[str, str]:
+        """Return the rule by which each tensor merges with that of another device."""
+        return {
+            "class_sums": SUM_BY_CLASS,
+            "class_counts": SUM_BY_CLASS,
+            "squares": SUM,
+            "patterns": SUM,
         }
 
     def gather(self, z: Tensor, targets: Tensor) -> None:

@@ -63,7 +63,7 @@ def summary(result: Simulation) -> str:
 
 def diagnosis_lines(result: Simulation) -> list[str]:
     """Return the gravest line of the last sessions that had one."""
-    found = [session for session in result.accuracy if session.diagnosis][-DIAGNOSED:]
+    found = [session for session in result.per_session if session.diagnosis][-DIAGNOSED:]
     return [f"after session {each.session}: {each.diagnosis[0]}" for each in found]
 
 

@@ -42,7 +42,10 @@ def main() -> None:
         adapt_moments=True,
     )
     bundle, state = HERE / f"bundle-{BUNDLE_FORMAT}", HERE / f"state-{STATE_FORMAT}"
-    export_bundle(network, bundle, options=options)
+    if bundle.exists():
+        print(f"{bundle} stays; remove it to make it again")
+    else:
+        export_bundle(network, bundle, options=options)
     # Costs measured on one machine are irrelevant to the format.
     manifest = json.loads((bundle / "manifest.json").read_text())
     manifest["measured"] = None

@@ -5,8 +5,8 @@ consolidated weights `cw`, from which inference answers, and working weights `tw
 trains. `begin` loads `tw` from `cw`. `consolidate` merges `tw` back into `cw`, weighted by the
 number of patterns of a class before and in this session. The trunk trains along with `tw`.
 
-Without a trunk, `gather` keeps class sums next to the weights, from which `infer` tells how familiar
-a pattern is. A head with a trunk has neither, because its sums would be of older features.
+Without a trunk, `gather` keeps class sums next to the weights, from which `infer` tells how
+familiar a pattern is. A head with a trunk has neither, because its sums would be of older features.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lrtflite.contract import HEAD, Sizes, signatures_of
 from lrtflite.errors import ConversionError
+from lrtflite.manifest import REFUSE
 from lrtflite_converters.signature import Outputs, SignedModule, saved
 from lrtflite_converters.trunk import Trunk
 from lrtflite_converters.window import Tensor
@@ -36,8 +37,8 @@ class Head(SignedModule):
     """A head. A subclass makes its variables in `build` and overrides the methods that it has.
 
     `scalars` are the names of the rates that each signature takes. `merging` is the rule for
-    merging each tensor of the state with that of another device, "sum" or "refuse". In TensorFlow
-    itself, `run` calls the signatures by name.
+    merging each tensor of the state with that of another device, one of
+    `lrtflite.manifest.MERGING`. In TensorFlow itself, `run` calls the signatures by name.
     """
 
     scalars: Mapping[str, Sequence[str]] = {}
@@ -62,7 +63,7 @@ class Head(SignedModule):
 
     @property
     def merging(self) -> dict[str, str]:
-        return dict.fromkeys(self.state, "refuse")
+        return dict.fromkeys(self.state, REFUSE)
 
     @abstractmethod
     def learned(self) -> Tensor:

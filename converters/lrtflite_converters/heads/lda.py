@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
+from lrtflite.manifest import SOLVE, SUM
 from lrtflite_converters.class_sums import ClassSums, transform
 from lrtflite_converters.conjugate_gradients import solve
 from lrtflite_converters.heads.head import Head, Rates, softmax_over
@@ -52,7 +53,7 @@ class LdaHead(Head):
 
     @property
     def merging(self) -> dict[str, str]:
-        return {name: "solve" if name in self._solved else "sum" for name in self.state}
+        return {"scatter": SUM, **self.classes.merging, **dict.fromkeys(self._solved, SOLVE)}
 
     def learned(self) -> Tensor:
         return self.classes.learned()

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
+from lrtflite.manifest import SOLVE
 from lrtflite_converters.class_sums import ClassSums, transform, unit_rows
 from lrtflite_converters.heads.head import Head, Rates, softmax_over
 from lrtflite_converters.signature import Outputs
@@ -31,7 +32,7 @@ class NcmHead(Head):
 
     @property
     def merging(self) -> dict[str, str]:
-        return {name: "solve" if name == "temperature" else "sum" for name in self.state}
+        return {**self.classes.merging, "temperature": SOLVE}
 
     def learned(self) -> Tensor:
         return self.classes.learned()
