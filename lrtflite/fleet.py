@@ -192,10 +192,11 @@ def _check_apart(members: Sequence[tuple[Device, frozenset[str]]], advice: str) 
     for (one, ids), (other, others) in combinations(members, 2):
         same = one.path.resolve() == other.path.resolve()
         if same or ids & others:
-            shared = "which are one folder" if same else f"which share {len(ids & others)}"
+            count = len(ids & others)
+            common = f"have {count} session{'s' * (count > 1)} in common"
             raise InputError(
                 f"Expected states with sessions of their own, got {one.path} and {other.path}, "
-                f"{shared}; {advice}"
+                f"which {'are one folder' if same else common}; {advice}"
             )
 
 

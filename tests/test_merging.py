@@ -147,7 +147,7 @@ def test_a_device_that_learned_on_replaces_its_former_self(
     merged = merge(lda, fleet, tmp_path / "merged").out
     former = shutil.copytree(fleet[1], tmp_path / "former")
     teach(lda, fleet[1], ("key", 5, 6))
-    said = f"got {merged} and {fleet[1]}, which share 3; merge each device once"
+    said = f"got {merged} and {fleet[1]}, which have 3 sessions in common; merge each device once"
     refused(InputError, said, lambda out: merge(lda, [merged, fleet[1]], out), tmp_path / "new")
     new = merge(lda, [merged, fleet[1]], tmp_path / "new", drop=[former]).out
     one = teach(lda, tmp_path / "one", *KITCHEN, *OFFICE, *HALL, ("key", 5, 6))

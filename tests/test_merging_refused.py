@@ -52,7 +52,7 @@ def test_sessions_in_common_are_refused(lda: Path, fleet: list[Path], tmp_path: 
     refused(InputError, said, lambda out: merge(lda, [fleet[0], fleet[0]], out), out)
     copy = shutil.copytree(fleet[0], tmp_path / "copy")
     rename(lda, copy, "mug", "cup")
-    said = f"got {fleet[0]} and {copy}, which share 3"
+    said = f"got {fleet[0]} and {copy}, which have 3 sessions in common"
     refused(InputError, said, lambda out: merge(lda, [*fleet, copy], out), out)
 
 

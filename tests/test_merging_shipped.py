@@ -46,7 +46,7 @@ def test_what_a_bundle_shipped_with_counts_once(lda: Path, tmp_path: Path) -> No
     codes = merged.state.arrays["memory/codes"]
     assert len({code.tobytes() for code in codes}) == len(codes) == 100
     # Without the bundle's own sessions, its devices have sessions in common.
-    said = f"got {states[0]} and {states[1]}, which share 3; .* with the bundle that it started"
+    said = f"got {states[0]} and {states[1]}, which have 3 sessions in common; .* it started from"
     refused(InputError, said, lambda out: merge(lda, states[:2], out), tmp_path / "x")
 
 
