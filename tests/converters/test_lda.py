@@ -97,10 +97,11 @@ def test_weights_follow_from_the_sums_alone() -> None:
         teach(head, clouds.draw(kind, 12), kind)
     state = saved(head)
     assert head.merging == {
-        **dict.fromkeys(("scatter", "class_sums", "class_counts", "squares", "patterns"), "sum"),
+        **dict.fromkeys(("scatter", "squares", "patterns"), "sum"),
+        **dict.fromkeys(("class_sums", "class_counts"), "sum by class"),
         **dict.fromkeys(("weights", "bias", "temperature"), "solve"),
     }
-    sums = {n: v if head.merging[n] == "sum" else np.zeros_like(v) for n, v in state.items()}
+    sums = {n: v if head.merging[n] != "solve" else np.zeros_like(v) for n, v in state.items()}
     fresh = make_head("lda", 5, 48)
     fresh.run("restore", **sums)
     teach(fresh, np.empty((0, 48), "f"), np.empty(0, int))

@@ -68,7 +68,7 @@ def test_only_the_temperature_is_computed_again() -> None:
     head = make_head("ncm", 4, 32)
     solved = {name for name, rule in head.merging.items() if rule == "solve"}
     assert solved == {"temperature"}
-    assert set(head.merging.values()) == {"sum", "solve"}
+    assert set(head.merging.values()) == {"sum", "sum by class", "solve"}
     assert set(head.merging) == set(saved(head))
 
 

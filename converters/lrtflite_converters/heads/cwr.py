@@ -69,6 +69,10 @@ class CwrHead(Head):
         sums = {} if self.classes is None else self.classes.state
         return {"cw": self.cw, "past": self.past, **sums, **of_trunk}
 
+    @property
+    def merging(self) -> dict[str, str]:
+        return {**super().merging, **(self.classes.merging if self.classes is not None else {})}
+
     def learned(self) -> Tensor:
         return present(self.past)
 
