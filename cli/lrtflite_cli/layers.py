@@ -13,10 +13,12 @@ from lrtflite.layer_names import MOBILENET_V1
 if TYPE_CHECKING:
     from lrtflite.host.cost import NetworkCost
 
-HEADERS = ("layer", "neurons", "ops", "weights", "bytes/latent", "computation %")
+HEADERS = ("layer", "neurons", "ops", "weights", "bytes/latent", "pooled", "computation %")
 NOTE = (
     "computation: ops strictly above the layer, relative to native rehearsal (replay of images).\n"
     "bytes/latent: 4 bytes per value (float32); 1 for images (uint8).\n"
+    "pooled: bytes of the layer's average over all pixels (convert --pooled), above which only\n"
+    "the last layer trains.\n"
     "weights: with one bias per channel, as the paper counts; the network itself has no biases."
 )
 # Weights of the paper's network, as its table counts them.
@@ -86,10 +88,11 @@ def _rows(cost: NetworkCost) -> list[tuple[str, ...]]:
                 "-" if is_input else f"{layer.ops:,}",
                 "-" if is_input else f"{layer.weights:,}",
                 "-" if is_classifier else f"{layer.bytes_per_latent:,}",
+                "-" if layer.pooled_bytes is None else f"{layer.pooled_bytes:,}",
                 "-" if is_classifier else f"{layer.computation:.3f}",
             )
         )
-    rows.append(("total", "", f"{cost.ops:,}", f"{cost.weights:,}", "", ""))
+    rows.append(("total", "", f"{cost.ops:,}", f"{cost.weights:,}", "", "", ""))
     return rows
 
 

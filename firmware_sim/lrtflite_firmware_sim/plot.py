@@ -47,10 +47,17 @@ def check_plotting() -> None:
         raise missing("matplotlib") from error
 
 
-def learning_curve(result: Simulation, path: str | Path) -> None:
-    """Draw accuracy over sessions to a file (PNG, SVG or PDF, by its ending)."""
+def learning_curve(result: Simulation, path: str | Path, other: Simulation | None = None) -> None:
+    """Draw accuracy over sessions to a file (PNG, SVG or PDF, by its ending).
+
+    `other` is a run of another strategy on the same stream, drawn dashed for comparison.
+    """
     with _canvas(9.0, 4.4) as figure:
-        draw_learning_curve(figure.subplots(), result)
+        axes = figure.subplots()
+        draw_learning_curve(axes, result)
+        if other is not None:
+            _draw_other(axes, other)
+            _legend_on_top(axes, 3)
         title = f"{result.dataset}: {result.sessions} sessions, one small batch of frames each"
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
         figure.savefig(path, dpi=160)
@@ -159,6 +166,22 @@ def draw_learning_curve(axes: Axes, result: Simulation) -> None:
     axes.set_xlabel("learning session")
     axes.set_ylabel("accuracy on the test set, %")
     _legend_on_top(axes, 4)
+
+
+def _draw_other(axes: Axes, other: Simulation) -> None:
+    strategy = other.bundle.strategy
+    for name, color, values in (
+        ("seen so far", GREEN, [point.accuracy_seen for point in other.per_session]),
+        ("whole test set", BLUE, [point.accuracy for point in other.per_session]),
+    ):
+        axes.plot(
+            [point.session for point in other.per_session],
+            [100 * value for value in values],
+            color=color,
+            linewidth=1.5,
+            linestyle=(0, (4, 2)),
+            label=f"{strategy}, {name}: {values[-1]:.1%}",
+        )
 
 
 def _legend_on_top(axes: Axes, columns: int) -> None:

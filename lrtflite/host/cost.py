@@ -26,6 +26,7 @@ class LayerCost:
         ops: multiply-adds to compute it from the layer below.
         weights: its weights, with one bias per channel.
         bytes_per_latent: size of one stored latent: float32, or uint8 for images.
+        pooled_bytes: bytes of one pattern with `--pooled`; None where nothing can be pooled.
         computation: ops strictly above the layer, in percent of all ops (native rehearsal).
     """
 
@@ -35,6 +36,7 @@ class LayerCost:
     weights: int
     bytes_per_latent: int
     computation: float
+    pooled_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -73,9 +75,17 @@ def network_cost(model: keras.Model) -> NetworkCost:
                 weights=weights,
                 bytes_per_latent=neurons * (1 if MOBILENET_V1.reads_frames(name) else 4),
                 computation=100 * above / total,
+                pooled_bytes=_pooled_bytes(model, name),
             )
         )
     return NetworkCost(tuple(rows))
+
+
+def _pooled_bytes(model: keras.Model, name: str) -> int | None:
+    """Return the bytes of a layer's average over all pixels; None for frames and vectors."""
+    if MOBILENET_V1.reads_frames(name) or len(model.get_layer(name).output.shape) != 4:
+        return None
+    return 4 * int(model.get_layer(name).output.shape[-1])
 
 
 def _count(model: keras.Model, name: str) -> tuple[int, int, int]:
