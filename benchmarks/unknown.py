@@ -1,4 +1,4 @@
-"""How well a learner tells what it was never taught, by familiarity, the cosine and probability.
+"""Detection of unknown classes by familiarity, by the cosine and by probability.
 
 Twelve classes drawn at random are taught one by one, all their training frames each; their test
 frames are known, those of all other classes unknown. For each judge the table has the area under

@@ -17,11 +17,11 @@ def breaches(manifest: Manifest, model: str, found: Mapping[str, Signature]) -> 
     specs, sizes = signatures_of(model), Sizes.of(manifest)
     problems = [f"no {name}" for name in _missing(manifest, model, found)]
     problems += [f"{name} is not in the contract" for name in found if name not in specs]
-    for name, signature in found.items():
-        if name in specs:
-            problems += _odd(specs[name], signature, sizes)
-            if specs[name].takes_rates:
-                problems += _odd_rates(specs[name], signature, manifest)
+    for name, spec in specs.items():
+        if name in found:
+            problems += _odd(spec, found[name], sizes)
+            if spec.takes_rates:
+                problems += _odd_rates(spec, found[name], manifest)
     saved = found["save"].outputs if "save" in found else {}
     restored = found["restore"].inputs if "restore" in found else {}
     if not problems and saved != restored:

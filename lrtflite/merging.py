@@ -46,7 +46,7 @@ _NAMED = 3
 
 @dataclass(frozen=True)
 class Merged:
-    """What was merged into the state folder `out`.
+    """Devices, sessions and patterns merged into the state folder `out`.
 
     `shipped` are the sessions that the devices started from, which `history` has once.
     """

@@ -151,14 +151,13 @@ def test_shapes_that_the_manifest_denies_fail_the_verification(copy: Path) -> No
         ("train_dtype", "uint8", "head: infer.latents is (-1, 256) float32, not (-1, 256) uint8"),
         ("input_size", 64, "features: extract.frames is (-1, 128, 128, 3) uint8, not (-1, 64, "),
         ("adapt_moments", True, "features: no adapt; no save; no restore"),
-        ("gathers", "session", "head: no gather, which the feeding asks for"),
         ("rates", {}, "head: begin takes head_start, which is not among the rates"),
     ],
 )
 def test_a_learner_refuses_a_manifest_that_does_not_fit(
     copy: Path, runtime: str, field: str, value: object, said: str
 ) -> None:
-    edit = edit_feeding if field in ("batch_size", "gathers") else edit_manifest
+    edit = edit_feeding if field == "batch_size" else edit_manifest
     edit(copy, **{field: value})
     with pytest.raises(BundleError) as caught:
         Learner.open(copy, runtime=runtime)

@@ -91,7 +91,7 @@ def test_a_bundle_passes_its_golden_vectors(bundles: Path, strategy: str, runtim
     assert manifest.latent_shape == (FEATURES,)
     assert (manifest.feeding.gathers, manifest.feeding.replays) == (SESSION, False)
     assert set(manifest.rates) == {"temperature"}
-    assert set(manifest.merging.values()) == {"sum", "solve"}
+    assert set(manifest.merging.values()) == {"sum", "sum by class", "solve"}
 
 
 def test_sessions_in_any_order_against_numpy(opened: Open, runtime: str) -> None:

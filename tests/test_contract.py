@@ -99,9 +99,14 @@ def said(demo: Path, head: dict[str, Signature]) -> list[str]:
 
 
 def test_missing_and_unknown_signatures_are_named(demo: Path, head: dict[str, Signature]) -> None:
-    odd = {name: head[name] for name in head if name not in ("train", "forget")}
+    odd = {name: head[name] for name in head if name not in ("train", "gather", "forget")}
     odd["dream"] = head["begin"]
-    assert said(demo, odd) == ["no forget", "no train or gather", "dream is not in the contract"]
+    assert said(demo, odd) == [
+        "no forget",
+        "no train or gather",
+        "no gather, which the feeding asks for",
+        "dream is not in the contract",
+    ]
 
 
 def test_inputs_that_are_not_the_contracts(demo: Path, head: dict[str, Signature]) -> None:

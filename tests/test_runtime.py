@@ -59,11 +59,12 @@ def test_threads_are_checked(demo: Path) -> None:
 @pytest.mark.parametrize("name", installed_runtimes())
 def test_outputs_outlive_the_next_call(demo: Path, name: str) -> None:
     head = Model(demo / "head.tflite", runtime=name)
-    first = head.run("save", zero=ZERO)["cw"]
-    kept = first.copy()
-    head.run("restore", cw=np.ones_like(first), past=np.ones(len(first), np.float32))
+    first = head.run("save", zero=ZERO)
+    kept = {tensor: values.copy() for tensor, values in first.items()}
+    head.run("restore", **{tensor: np.ones_like(values) for tensor, values in first.items()})
     head.run("save", zero=ZERO)
-    np.testing.assert_array_equal(first, kept)
+    for tensor, values in first.items():
+        np.testing.assert_array_equal(values, kept[tensor])
 
 
 @pytest.mark.parametrize("name", installed_runtimes())

@@ -45,6 +45,7 @@ def test_what_it_writes_knows_the_data_set(
     assert done.stderr.splitlines() == [
         "extracting frames: 24",
         "training steps: 24",
+        "gathering patterns: 1",
         "saving the state: 1",
         "testing held-out frames: 12",
     ]

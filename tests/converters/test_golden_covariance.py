@@ -11,7 +11,7 @@ from keras_reference import small_network
 from lrtflite.contract import ZERO
 from lrtflite.runtime import Signature
 from lrtflite.verify import check_golden
-from lrtflite_converters.export import Parts, split_network
+from lrtflite_converters.export import SplitNetwork, split_network
 from lrtflite_converters.golden import golden_vectors
 from lrtflite_converters.options import ExportOptions
 
@@ -19,7 +19,7 @@ from lrtflite_converters.options import ExportOptions
 class Blind:
     """A head that keeps its sums and solves as if no two features varied together."""
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: SplitNetwork) -> None:
         self.head = parts.head
 
     @property

@@ -119,10 +119,11 @@ def test_compare_states(demo: Path, tmp_path: Path, run: Run) -> None:
     assert lines[1].startswith("new: 4 sessions, 3 labels, 36 latents in memory, bundle ")
     assert lines[2].split() == ["label", "memory", "moved"]
 
-    # For each class the head keeps weights and a count, compared as one vector.
+    # For each class the head keeps weights, a sum and two counts, compared as one vector.
     def rows(folder: Path) -> np.ndarray:
         arrays = newest_state(folder).arrays
-        return np.concatenate([arrays["head/cw"], arrays["head/past"][:, np.newaxis]], axis=1)
+        kept = [arrays[f"head/{name}"] for name in ("cw", "past", "class_sums", "class_counts")]
+        return np.concatenate([values.reshape(50, -1) for values in kept], axis=1)
 
     before, after = rows(old), rows(new)
     moved = np.sqrt(((after - before) ** 2).sum(1)) / np.sqrt((before**2).sum(1) + 1e-30)

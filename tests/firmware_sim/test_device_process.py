@@ -85,7 +85,8 @@ def test_frames_are_taken_while_they_arrive(
     )
     assert report.frames == 100
     assert taken == list(range(1, 101))
-    assert steps == [("train", n + 1) for n in range(report.steps)] + [("checkpoint", 1)]
+    trained = [("train", n + 1) for n in range(report.steps)]
+    assert steps == [*trained, ("gather", 1), ("checkpoint", 1)]
     assert len(report.timings["extract"]) == 100
 
 
