@@ -102,9 +102,10 @@ def test_device_commands(
     if command[:2] == ["simulate", "things-bundle"]:
         shutil.copytree(demo, desk / "things-bundle")
     if command[0] == "merge":
-        shutil.copytree(request.getfixturevalue("lda"), desk / "fleet-bundle")
-        teach(desk / "fleet-bundle", desk / "kitchen", ("mug", 0, 1), ("pan", 1, 1))
-        teach(desk / "fleet-bundle", desk / "office", ("mug", 0, 2), ("pen", 2, 2))
+        shutil.rmtree(desk / "plain")
+        shutil.copytree(request.getfixturevalue("lda"), desk / "plain")
+        teach(desk / "plain", desk / "kitchen", ("mug", 0, 1), ("pan", 1, 1))
+        teach(desk / "plain", desk / "office", ("mug", 0, 2), ("pen", 2, 2))
     done = subprocess.run(
         [sys.executable, "-m", "lrtflite_cli.main", *small(command)],
         cwd=desk,

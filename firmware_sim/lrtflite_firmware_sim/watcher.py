@@ -168,14 +168,14 @@ class LiveWatcher(Watcher):
 def _accuracy(result: SessionResult) -> str:
     """Return both accuracies: early in a stream most of the test set has not been taught."""
     return (
-        f"recognises {result.accuracy_seen:.1%} of the {result.classes_seen} classes taught, "
+        f"accuracy {result.accuracy_seen:.1%} on the {result.classes_seen} classes taught, "
         f"{result.accuracy:.1%} of the whole test set"
     )
 
 
 def _start(result: StartResult) -> str:
     return (
-        f"recognises {result.accuracy_known:.1%} of the {len(result.classes)} classes it shipped "
+        f"accuracy {result.accuracy_known:.1%} on the {len(result.classes)} classes it shipped "
         f"with, {result.accuracy:.1%} of the whole test set"
     )
 

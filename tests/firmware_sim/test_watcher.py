@@ -37,7 +37,7 @@ def test_lines_where_there_is_no_terminal(simulated: Simulation) -> None:
     lines = stream.getvalue().splitlines()
     assert lines[:2] == ["note: [bold] is a name", "reading 16 test frames"]
     assert len(lines) == 2 + 7
-    assert lines[2].startswith("session 1/7: 2 classes (new), 8 frames, recognises ")
+    assert lines[2].startswith("session 1/7: 2 classes (new), 8 frames, accuracy ")
 
 
 def test_bars_on_a_terminal(simulated: Simulation) -> None:

@@ -50,7 +50,7 @@ def advise(result: TrainResult, source: FrameSource, options: TrainOptions, *, o
         )
     elif low:
         warnings.append(f"Held-out accuracy ({result.held_out:.1%}) is low; {remedy}")
-    folder = out.with_name(f"{out.stem}-bundle")
+    folder = out.with_name(f"{out.stem}-trained")
     convert = f"lrtflite convert --model {shlex.quote(str(out))} --out {shlex.quote(str(folder))}"
     if overfits or low:
         return Advice(tuple(warnings), f"{remedy}; to use the model as it is: {convert}")

@@ -15,7 +15,7 @@ from lrtflite.host.training.advice import Advice, advise, falls_behind
 from lrtflite.host.training.checkpoint import Epoch
 
 IMAGENET = replace(FIRST_BATCH, weights="imagenet")
-CONVERT = "lrtflite convert --model 'my things.keras' --out 'my things-bundle'"
+CONVERT = "lrtflite convert --model 'my things.keras' --out 'my things-trained'"
 
 
 def outcome(
