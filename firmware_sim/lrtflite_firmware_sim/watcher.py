@@ -169,14 +169,14 @@ def _accuracy(result: SessionResult) -> str:
     """Return both accuracies: early in a stream most of the test set has not been taught."""
     return (
         f"accuracy {result.accuracy_seen:.1%} on the {result.classes_seen} classes taught, "
-        f"{result.accuracy:.1%} of the whole test set"
+        f"{result.accuracy:.1%} on the whole test set"
     )
 
 
 def _start(result: StartResult) -> str:
     return (
         f"accuracy {result.accuracy_known:.1%} on the {len(result.classes)} classes it shipped "
-        f"with, {result.accuracy:.1%} of the whole test set"
+        f"with, {result.accuracy:.1%} on the whole test set"
     )
 
 
