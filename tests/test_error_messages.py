@@ -27,10 +27,6 @@ EXEMPT = {
     ("converters/lrtflite_converters/tflite.py", "{_explain(error)}"),
     ("lrtflite/host/training/options.py", "{error} (--freeze-below)"),
     ("cli/lrtflite_cli/simulate.py", "{line}"),
-    (
-        "firmware_sim/lrtflite_firmware_sim/device_process.py",
-        "The device process failed: {' '.join(failed.message.split())}",
-    ),
 }
 
 

@@ -17,7 +17,7 @@ HEADERS = ("layer", "neurons", "ops", "weights", "bytes/latent", "computation %"
 NOTE = (
     "computation: ops strictly above the layer, relative to native rehearsal (replay of images).\n"
     "bytes/latent: 4 bytes per value (float32); 1 for images (uint8).\n"
-    "weights: with one bias per channel, as the paper counts; the network itself has no biases."
+    "weights: with one bias per channel, as the paper counts them; the network has no biases."
 )
 # Weights of the paper's network, as its table counts them.
 PAPER_WEIGHTS = 3_247_282
@@ -45,9 +45,9 @@ def command(alpha: float, input_size: int, classes: int, as_json: bool) -> None:
     """Compare the cost of the possible replay layers.
 
     The network is split at its replay layer. The output of that layer for a frame, a latent, is
-    stored, and the device trains with it again later, so that it does not forget old classes.
-    Only the layers above it train on the device. The table has the size of one latent, and the
-    computation of training above each layer, relative to training the whole network.
+    stored, and the device trains with it again later, so that it does not forget old classes. Only
+    the layers above it train on the device. The table shows the size of one latent and the cost of
+    training the layers above it, relative to training the complete network.
     """
     from lrtflite.host.cost import network_cost
     from lrtflite.host.mobilenet import mobilenet_v1

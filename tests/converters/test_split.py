@@ -144,7 +144,7 @@ def test_a_replay_layer_that_a_sum_passes_by_is_refused() -> None:
     [
         ("conv5_4/sep/brn", "inside one; choose 'conv5_4/sep'"),
         ("conv5_4/dw/conv", "inside one; choose 'conv5_4/dw'"),
-        ("conv1/conv", "take 'conv1'"),
+        ("conv1/conv", "choose 'conv1'"),
         ("conv_dw_10_bn", "inside one; choose 'conv5_4/dw'"),
         ("conv_dw_10_relu", "by the paper's name, got 'conv_dw_10_relu'; choose 'conv5_4/dw'"),
         ("fc7", "below the classifier"),

@@ -58,7 +58,7 @@ def checkpoint_path(out: Path) -> Path:
 
 
 def save_checkpoint(state: TrainState, path: Path) -> None:
-    """Write `state` to `path`, which always holds either the complete old checkpoint or the new one."""
+    """Write `state` to `path`, which always holds a complete checkpoint, old or new."""
     record = asdict(state)
     arrays = {
         f"{group}/{number}": array
