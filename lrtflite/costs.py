@@ -44,7 +44,7 @@ class Costs:
     def __str__(self) -> str:
         many = "threads" if self.threads > 1 else "thread"
         return (
-            f"{self.extract_ms:.1f} ms per frame, {self.step_ms:.1f} ms per training step,  "
+            f"{self.extract_ms:.1f} ms per frame, {self.step_ms:.1f} ms per training step, "
             f"{self.session_s:.2g} s per session of {SESSION_FRAMES} frames ({self.steps} steps), "
             f"{self.ram_mb:.0f} MB RAM, of which the replay memory {self.memory_mb:.1f} MB "
             f"({self.runtime}, {self.threads} {many}, {self.machine})"

@@ -176,7 +176,7 @@ def _check_dropped(device: Device, first: Device) -> None:
     there = {entry.id: entry for entry in first.history.entries}
     strange = [entry for entry in device.history.entries if entry.id not in there]
     if strange or not device.own.entries:
-        what = f"{len(strange)} that are not" if strange else "none of its own"
+        what = f"{len(strange)} that are not" if strange else "no sessions of its own"
         raise InputError(
             f"Expected --drop of a state whose sessions are all in {first.path}, got "
             f"{device.path} with {what}; drop the state that was merged into it"

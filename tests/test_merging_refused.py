@@ -39,7 +39,7 @@ def test_drop_of_what_is_not_there(lda: Path, fleet: list[Path], tmp_path: Path)
     twice = [fleet[0], fleet[0]]
     refused(InputError, said, lambda out: merge(lda, [merged], out, drop=twice), out)
     empty = teach(lda, tmp_path / "empty")
-    said = f"got {empty} with none of its own"
+    said = f"got {empty} with no sessions of its own"
     refused(InputError, said, lambda out: merge(lda, [merged], out, drop=[empty]), out)
     forget(lda, merged, "mug")
     said = f"Expected {fleet[0]} as it was merged .* has since been renamed or forgotten"

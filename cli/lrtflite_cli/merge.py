@@ -54,7 +54,7 @@ def command(
     """Merge the STATEs of several devices of one BUNDLE.
 
     The new state answers like a single device that was taught everything the devices were taught.
-    Classes are matched by label. Sessions that shipped with the bundle count once. Only the
+    Classes are matched by label. Sessions that shipped with the bundle count once. The
     strategies lda and ncm can be merged, because their states are sums.
     """
     from lrtflite.merging import merge

@@ -129,7 +129,7 @@ class ExportOptions:
         if place.trains_trunk and batch < SMALLEST_RENORM_BATCH:
             raise ModelError(
                 f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below "
-                f"{self.architecture.resting_layers[0]}, where Batch Renorm needs its moments,   "
+                f"{self.architecture.resting_layers[0]}, where Batch Renorm needs its moments, "
                 f"got {batch}; give a larger --batch-size, the paper uses 128"
             )
 
