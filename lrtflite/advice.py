@@ -1,11 +1,11 @@
-"""Advice for users who teach a bundle in a way that does not suit its replay layer."""
+"""Advice for users who teach a bundle in a way that its replay layer does not handle well."""
 
 from __future__ import annotations
 
 from lrtflite.manifest import Manifest
 
-# Fewest classes that a trunk should learn in its first session. A trunk that learns its first
-# classes one by one drifts towards the newest one (docs/studies/one-by-one.md).
+# Minimum number of classes that a trunk should learn in its first session. A trunk that learns its
+# first classes one by one drifts towards the newest one (docs/studies/one-by-one.md).
 ENOUGH = 10
 
 

@@ -1,6 +1,6 @@
-"""Check numbers that a caller gives: a Python or numpy number within limits, nothing else.
+"""Check the numbers that a caller passes: only Python or numpy numbers within limits are accepted.
 
-A string, a bool or a NaN raises an error of one line here instead of failing deep inside.
+A string, a bool or a NaN raises a one-line error here instead of failing deep inside.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from lrtflite.errors import InputError
 
-# Largest number that a model can hold; beyond it is infinity.
+# Largest number that a model can hold; anything larger is infinity.
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -31,7 +31,7 @@ def whole_number(name: str, value: object, *, least: int = 0, most: int | None =
 def real_number(
     name: str, value: object, *, least: float = 0.0, most: float = LARGEST_FLOAT32
 ) -> float:
-    """Return `value` as a float, or raise InputError, also for NaN and infinity."""
+    """Return `value` as a float, or raise InputError, including for NaN and infinity."""
     if _is_number(value, (int, float, np.integer, np.floating)):
         number = _float(cast(SupportsFloat, value))
         if math.isfinite(number) and least <= number <= most:

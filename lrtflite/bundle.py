@@ -19,7 +19,7 @@ FEATURES_FILE = "features.tflite"
 HEAD_FILE = "head.tflite"
 GOLDEN_FILE = "golden.npz"
 FILES = (FEATURES_FILE, HEAD_FILE, GOLDEN_FILE)
-# State of what the bundle was taught before it shipped; missing if it was taught nothing.
+# The state that the bundle ships with; missing if the bundle was taught nothing.
 INITIAL_FILE = "initial-state.npz"
 
 
@@ -88,7 +88,7 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def digest(path: Path) -> File:
-    """Return size and SHA-256 of a file; it is read in chunks to save RAM."""
+    """Return the size and SHA-256 of a file, which is read in chunks to save RAM."""
     sha, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while chunk := file.read(1 << 18):

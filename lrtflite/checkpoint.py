@@ -1,4 +1,4 @@
-"""The state folder on disk: each state is there whole or not at all, even after a power cut.
+"""The state folder on disk: each state is written completely or not at all, even if power fails.
 
 The folder holds generations, `state-00000007.npz`, one per committed change. A commit writes a file
 with `replacing`, so a power cut leaves either the old generation or the new one, never half a file.
@@ -20,7 +20,7 @@ from lrtflite.state_file import State, read_state, write_state
 from lrtflite.undisturbed import undisturbed
 from lrtflite.whole_file import LEFTOVERS, flush_folder
 
-# Generations that a commit leaves: the newest, and the one before for undo.
+# Number of generations that a commit keeps: the newest, and the previous one for undo.
 KEPT_GENERATIONS = 2
 _NAME = re.compile(r"state-(\d{8})\.npz")
 _OWN = re.compile(r"lock|state-\d{8}\.(npz|tmp|damaged)")
@@ -78,7 +78,7 @@ class Checkpoint:
                     leftover.unlink()
 
     def load(self, *, later: Collection[str] = ()) -> State | None:
-        """Return the newest whole generation, or None in a new folder; `later`: see `read_state`.
+        """Return the newest intact generation, or None in a new folder; `later`: see `read_state`.
 
         A damaged generation is renamed out of the way, and the previous one is used.
         """

@@ -1,4 +1,4 @@
-"""Rename and forget a class: changes of the committed state that are not sessions."""
+"""Rename and forget a class: changes to the committed state that are not sessions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The committed state of a learner, in RAM and on disk: changed whole, or not at all."""
+"""The committed state of a learner, in RAM and on disk; changes are all or nothing."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Commit:
 
 
 class Change:
-    """A token that lives as long as the change of a learner that owns it."""
+    """A token that lives as long as the change that owns it."""
 
 
 class CommittedState:
@@ -96,9 +96,9 @@ class CommittedState:
         # An interrupt can skip any cleanup, so a change counts as ended once its token is gone.
         self._change: weakref.ref[Change] | None = None
         self._closed = False
-        # Generator before the current change, for taking the change back if it is not committed.
+        # Generator before the current change, restored if the change is not committed.
         self._rng_before: Mapping[str, Any] | None = None
-        # Change that is on disk, but not yet completely in RAM.
+        # A change that is on disk, but not yet completely in RAM.
         self._made: Commit | None = None
         # True while RAM and disk may hold different states; the one on disk counts then.
         self._out_of_step = False
@@ -266,7 +266,7 @@ class CommittedState:
             self.slots, self.history = made.slots, made.history
 
     def _settle(self) -> None:
-        """Finish a committed change in RAM; take an uncommitted one back. Idempotent.
+        """Finish a committed change in RAM; revert an uncommitted one. Idempotent.
 
         An interrupt may end it anywhere, so the next change calls it again.
         """

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from lrtflite.golden import Arrays
 
-# Largest difference allowed, relative to the value itself and to the largest value of its array.
-# Each runtime's kernels add up to 10^4 float32 terms in another order, so sums differ by some 1e-5
-# of their size, and latents pass through 27 layers. A wrong op differs far more.
+# Largest difference allowed, relative to the value itself and to the largest value in its array.
+# Each runtime's kernels add up to 10^4 float32 terms in a different order, so sums differ by about
+# 1e-5 of their size, and latents pass through 27 layers. A wrong op differs far more.
 VALUE_TOLERANCE, LARGEST_TOLERANCE = 1e-3, 1e-4
 # Largest difference allowed between two changes of a tensor in training, relative to the size of
 # the change (both as vectors). A change is a small difference of large numbers, and many layers

@@ -30,7 +30,7 @@ class Sizes:
     slots: int
     batch_size: int
     group: int
-    extracted: str = "float32"  # dtype of the latents that `extract` gives
+    extracted: str = "float32"  # dtype of the latents that `extract` returns
     trained: str = "float32"  # dtype of the latents that the head takes
 
     @classmethod
@@ -88,7 +88,7 @@ class SignatureSpec:
     optional_outputs: Mapping[str, Spec] = field(default_factory=dict)
     takes_rates: bool = False
     tensors: str = ""
-    optional: str = ""  # when the signature is there; empty for one that always is
+    optional: str = ""  # when the signature is present; empty if it always is
 
     def rates(self, found: Signature) -> tuple[str, ...]:
         """Return the inputs of a model's signature that are rates."""
@@ -99,7 +99,7 @@ _ONE = Spec((1,))
 _SLOTS = Spec(("C",))
 _FRAMES = Spec(("G", "S", "S", 3), "uint8")
 _BATCH = {"latents": Spec(("B", "latent"), "trained"), "targets": Spec(("B", "C"))}
-# When the signatures that move moments are there; see `SignatureSpec.optional`.
+# When the signatures that move moments are present; see `SignatureSpec.optional`.
 ADAPTS = "where moments below the replay layer adapt"
 
 SIGNATURES = (

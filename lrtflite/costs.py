@@ -8,7 +8,7 @@ from typing import Any
 
 from lrtflite.arguments import real_number, whole_number
 
-# Frames of the session that `session_s` estimates: five seconds of video.
+# Frames in the session that `session_s` estimates: five seconds of video.
 SESSION_FRAMES = 25
 
 
@@ -17,7 +17,7 @@ class Costs:
     """Times, and RAM in 10^6 bytes.
 
     `session_s` is for SESSION_FRAMES new frames and a full memory, from the last latent to the
-    state on disk. `ram_mb` is the peak of the whole process with a full memory.
+    state on disk. `ram_mb` is the peak of the process with a full memory.
     """
 
     machine: str
@@ -44,8 +44,8 @@ class Costs:
     def __str__(self) -> str:
         many = "threads" if self.threads > 1 else "thread"
         return (
-            f"{self.extract_ms:.1f} ms a frame, {self.step_ms:.1f} ms a training step, "
-            f"{self.session_s:.2g} s a session of {SESSION_FRAMES} frames ({self.steps} steps), "
+            f"{self.extract_ms:.1f} ms per frame, {self.step_ms:.1f} ms per training step, "
+            f"{self.session_s:.2g} s per session of {SESSION_FRAMES} frames ({self.steps} steps), "
             f"{self.ram_mb:.0f} MB RAM, of which the replay memory {self.memory_mb:.1f} MB "
             f"({self.runtime}, {self.threads} {many}, {self.machine})"
         )

@@ -1,4 +1,4 @@
-"""Folders for new bundles: checked before the work, replaced once the new bundle is whole."""
+"""Folders for new bundles: checked first, and replaced once the new bundle is complete."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Destination:
     def at(cls, out: str | Path | Destination, *, replace: bool = False) -> Destination:
         """Check the folder `out` and return it as a destination; return a Destination unchanged.
 
-        Raise BundleError if the folder holds anything but a bundle to replace, or cannot be
-        written. Create nothing yet.
+        Raise BundleError if the folder contains anything other than a bundle to replace, or is not
+        writable. Create nothing yet.
         """
         if isinstance(out, Destination):
             return out
@@ -68,7 +68,7 @@ class Destination:
 
 
 def _check_names(out: Path, found: set[str], *, replace: bool) -> None:
-    """Raise BundleError if a folder with these names in it cannot take a bundle."""
+    """Raise BundleError if a folder that contains these names cannot hold a bundle."""
     if found and (
         MANIFEST_FILE not in found or found.difference({MANIFEST_FILE, *FILES, INITIAL_FILE})
     ):
@@ -91,7 +91,7 @@ def _fill(out: Path, made: Path) -> None:
 
 
 def _swap(made: Path, out: Path, *, aside: Path) -> None:
-    """Swap folders, so that there is always the old bundle or the new one."""
+    """Swap folders, so that either the old bundle or the new one always exists."""
     replaces = out.exists()
     if replaces:
         out.replace(aside)

@@ -1,4 +1,4 @@
-"""Say why a session went wrong, from latents and answers alone, whatever the head."""
+"""Explain why a session went wrong, from latents and answers alone, for any head."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lrtflite.replay.policies import Latents, SlotArray
 
 # From latents (n, ...) to probabilities (n, C).
 Answer = Callable[[NDArray[Any]], NDArray[np.float32]]
-# Known classes that are named as the nearest to a new one.
+# Number of known classes listed as the nearest to a new one.
 NEAREST = 3
 
 
@@ -22,7 +22,7 @@ NEAREST = 3
 class Disagreement:
     """Frames of a label that are more like another class than like the label's other frames.
 
-    `frames` are their numbers in the session, `of` is how many frames the label has there.
+    `frames` are their positions in the session; `of` is the label's number of frames there.
     """
 
     label: str
@@ -42,7 +42,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class Loss:
-    """Stored patterns of a class that the session turned from right to wrong, of all stored."""
+    """Stored patterns of a class that only the old answers got right, out of `of` stored ones."""
 
     label: str
     patterns: int
@@ -51,7 +51,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The likely reasons for wrong answers after a session, the gravest first in each list."""
+    """The likely reasons for wrong answers after a session, the most serious first in each list."""
 
     disagreements: tuple[Disagreement, ...] = ()
     nearest: tuple[Neighbour, ...] = ()
@@ -59,7 +59,7 @@ class Diagnosis:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Return what a user should see: disagreements, then losses; often nothing."""
+        """Return the lines to show to a user: disagreements, then losses; often none."""
         return (
             *(
                 f"{len(each.frames)} of {each.of} frames of {each.label} look like "
@@ -75,7 +75,7 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Before:
-    """The replay memory before a session: vectors and slots of its rows, and what was right."""
+    """The replay memory before a session: vector and slot of each row, and which were right."""
 
     vectors: NDArray[np.float64]
     slots: SlotArray
@@ -84,14 +84,14 @@ class Before:
 
     @classmethod
     def of(cls, memory: ReplayMemory, answer: Answer) -> Before:
-        """Copy what the memory holds, which the session will change, and ask about it."""
+        """Copy the memory, which the session will change, and get the answers for it."""
         latents, slots = memory.latents(np.arange(len(memory))), memory.slots.copy()
         return cls(to_vectors(latents), slots, _right(latents, slots, answer), latents)
 
     def diagnose(
         self, latents: Latents, slots: SlotArray, labels: Sequence[str | None], answer: Answer
     ) -> Diagnosis:
-        """Compare with the session's latents, and with the answers that follow it.
+        """Compare with the session's latents, and with the answers after it.
 
         `labels` has the name of each slot after the session.
         """
@@ -112,7 +112,7 @@ class Before:
 
 
 def to_vectors(latents: NDArray[Any]) -> NDArray[np.float64]:
-    """(n, ...) -> (n, F): the mean over pixels, signed square roots, scaled to length 1."""
+    """Return (n, F): means over pixels, their signed square roots, scaled to length 1."""
     pixels = tuple(range(1, latents.ndim - 1))
     pooled = latents.mean(axis=pixels, dtype=np.float64)
     return _unit(np.sign(pooled) * np.sqrt(np.abs(pooled)))
@@ -127,7 +127,7 @@ def disagreements(
 ) -> list[Disagreement]:
     """Return the session's frames that are nearer to the mean of another class than to their own.
 
-    The mean of the frame's own class leaves the frame out; a class of one frame is not judged.
+    The mean of the frame's own class excludes the frame; a class with one frame is skipped.
     """
     classes, sums, counts = _sums(vectors, slots, stored, stored_slots)
     own = np.searchsorted(classes, slots)
@@ -152,7 +152,7 @@ def neighbours(
     stored_slots: SlotArray,
     names: Sequence[str],
 ) -> list[Neighbour]:
-    """Return the stored classes that each class of the session, not stored yet, is nearest to."""
+    """Return the stored classes nearest to each class of the session that is not stored yet."""
     known = np.unique(stored_slots)
     new = np.setdiff1d(slots, known)
     if not len(known):
@@ -172,7 +172,7 @@ def _sums(
     stored: NDArray[np.float64],
     stored_slots: SlotArray,
 ) -> tuple[NDArray[Any], NDArray[np.float64], NDArray[Any]]:
-    """Return the classes of session and memory, the sum of each one's vectors, and their counts."""
+    """Return the classes in session and memory, with the sum and the number of vectors of each."""
     every = np.concatenate([slots, stored_slots])
     classes, place, counts = np.unique(every, return_inverse=True, return_counts=True)
     sums = np.zeros((len(classes), vectors.shape[1]))
@@ -186,9 +186,9 @@ def _unit(x: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _right(latents: NDArray[Any], slots: SlotArray, answer: Answer) -> NDArray[np.bool_]:
-    """(n,): true where the likeliest slot is the pattern's own."""
+    """Return (n,): True where the likeliest slot is the pattern's own."""
     if not len(slots):
         return np.zeros(0, bool)
     probabilities = answer(latents)
-    # While nothing is learned all are 0, and the first slot is no answer.
+    # While nothing is learned, all are 0, and the first slot is not an answer.
     return np.asarray((probabilities.argmax(axis=1) == slots) & (probabilities.max(axis=1) > 0))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Most frames that wait for extraction. A faster camera is made to wait, so that RAM stays free.
+# Maximum number of frames waiting for extraction. A faster camera has to wait, to limit RAM use.
 WAITING_FRAMES = 32
 
 
@@ -45,11 +45,11 @@ def extract_while_arriving(
 class _Worker:
     """Extraction in a thread that exists only while frames wait.
 
-    Ctrl-C raises KeyboardInterrupt between any two instructions of the main thread, also in code
-    that starts or ends a thread.
-    INVARIANT: the thread never waits for its owner, so it ends wherever an interrupt stops the
-    owner. Owner and thread share simple queues and a plain lock, which are written in C and never
-    left half-changed. `start` and `join` of `threading.Thread` are Python and can be.
+    Ctrl-C raises KeyboardInterrupt between any two instructions of the main thread, including in
+    code that starts or ends a thread. INVARIANT: the thread never waits for its owner, so it ends
+    wherever an interrupt stops the owner. Owner and thread share simple queues and a plain lock,
+    which are written in C and never left half-changed. `start` and `join` of `threading.Thread` are
+    Python and can be.
     """
 
     def __init__(self, extract: Callable[[NDArray[np.uint8]], NDArray[Any]]) -> None:

@@ -1,4 +1,4 @@
-"""Feeding: the way patterns of a session and of the memory reach `train` and `gather`."""
+"""Feeding: the way patterns from a session and from the memory reach `train` and `gather`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields, replace
 from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError
 
-# Most epochs and steps; a session with more would never end.
+# Maximum number of epochs and of steps; a session with more would never end.
 MOST_EPOCHS, MOST_STEPS = 100_000, 1_000_000
 # Choices of the patterns that `gather` sees after the last `train`, each once.
 NOTHING, SESSION, SESSION_AND_MEMORY = "nothing", "session", "session and memory"

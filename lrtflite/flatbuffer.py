@@ -22,7 +22,7 @@ def read_model(path: Path, read: Callable[[FlatTable], Found]) -> Found:
         return read(FlatTable(data, struct.unpack_from("<I", data, 0)[0]))
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise BundleError(
-            f"Expected a whole TFLite file, got a damaged one: {path}; copy the bundle again"
+            f"Expected a complete TFLite file, got a damaged one: {path}; copy the bundle again"
         ) from error
 
 

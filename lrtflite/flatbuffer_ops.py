@@ -29,7 +29,7 @@ def read_ops(path: Path) -> list[Op]:
 
 
 def custom_ops(path: Path) -> list[str]:
-    """Return the names of the ops that a stock runtime lacks, Flex ops among them."""
+    """Return the names of the ops that a stock runtime lacks, including Flex ops."""
     return [op.custom for op in read_ops(path) if op.custom]
 
 

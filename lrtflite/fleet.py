@@ -1,4 +1,4 @@
-"""The devices of a fleet, as merging sees them: their states, and who was taught what."""
+"""The devices of a fleet, as merging sees them: their states, and the sessions of each."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Device:
         return labels_of(self.state)
 
     def origin_names(self) -> dict[int, str | None]:
-        """Return what this device calls the classes it started from, by their slot in the origin.
+        """Return this device's names for the classes it started from, by their slot in the origin.
 
         None stands for a class that the device has forgotten.
         """
@@ -75,9 +75,9 @@ class Device:
 
 
 def read_device(path: Path, bundle: Bundle, origins: Sequence[Origin]) -> Device:
-    """Read a state folder; the first of `origins` whose sessions it has is its own.
+    """Read a state folder; its origin is the first of `origins` whose sessions it contains.
 
-    Raise StateError for a state of another bundle, or one that has only part of an origin.
+    Raise StateError for a state from another bundle, or one that has only part of an origin.
     """
     state = newest_state(path)
     manifest = bundle.manifest
@@ -87,8 +87,8 @@ def read_device(path: Path, bundle: Bundle, origins: Sequence[Origin]) -> Device
             "another strategy, weights or conversion" if layer == manifest.replay_layer else layer
         )
         raise StateError(
-            f"Expected states of the bundle {bundle.path} ({manifest.strategy}, "
-            f"{manifest.replay_layer}), got {path} of another bundle ({what}); "
+            f"Expected states for the bundle {bundle.path} ({manifest.strategy}, "
+            f"{manifest.replay_layer}), got {path} from another bundle ({what}); "
             "merge states of one bundle only"
         )
     history = History.from_json(state.meta["history"])
@@ -104,7 +104,7 @@ def read_device(path: Path, bundle: Bundle, origins: Sequence[Origin]) -> Device
 
 
 def check_fleet(devices: Sequence[Device], dropped: Sequence[Device]) -> None:
-    """Raise InputError unless each session counts once, and all that is dropped is there."""
+    """Raise InputError if a session would count twice, or a dropped one was never merged."""
     first, *others = devices
     for device in dropped:
         _check_dropped(device, first)
@@ -123,10 +123,10 @@ def check_fleet(devices: Sequence[Device], dropped: Sequence[Device]) -> None:
 
 
 def merged_history(devices: Sequence[Device], dropped: Sequence[Device]) -> History:
-    """Return the sessions of all devices; those of an origin come once.
+    """Return the sessions of all devices; those of an origin appear once.
 
-    The first device is without the dropped ones. Another device may bring these in again: one that
-    learned on takes the place of its former self.
+    The dropped sessions are removed from the first device. Another device may contribute them
+    again: a device that has learned more replaces its earlier state.
     """
     first, *others = devices
     entries: dict[str, TaughtSession] = {}
@@ -145,7 +145,7 @@ def merged_history(devices: Sequence[Device], dropped: Sequence[Device]) -> Hist
 def merged_labels(
     devices: Sequence[Device], dropped: Sequence[Device], history: History
 ) -> tuple[str | None, ...]:
-    """Return the label of each slot: those of the first device, then the others' in free slots."""
+    """Return the label of each slot: the first device's labels, then the others' in free slots."""
     first, *others = devices
     left = set(history.patterns)
     gone = {label for device in dropped for label in device.own.patterns} - left
@@ -176,7 +176,7 @@ def _check_dropped(device: Device, first: Device) -> None:
     there = {entry.id: entry for entry in first.history.entries}
     strange = [entry for entry in device.history.entries if entry.id not in there]
     if strange or not device.own.entries:
-        what = f"{len(strange)} that are not" if strange else "none of its own"
+        what = f"{len(strange)} that are not" if strange else "no sessions of its own"
         raise InputError(
             f"Expected --drop of a state whose sessions are all in {first.path}, got "
             f"{device.path} with {what}; drop the state that was merged into it"
@@ -184,7 +184,7 @@ def _check_dropped(device: Device, first: Device) -> None:
     if any(there[entry.id] != entry for entry in device.own.entries):
         raise InputError(
             f"Expected {device.path} as it was merged into {first.path}, got one in which a label "
-            "was renamed or forgotten since, in one of the two; drop the state as it was merged"
+            "has since been renamed or forgotten; drop the state as it was merged"
         )
 
 

@@ -1,4 +1,4 @@
-"""Fit pictures to the frames that a model takes: square, of one size, uint8 RGB.
+"""Turn pictures into the frames that a model expects: square, of one size, uint8 RGB.
 
 `fit_frame` uses integer arithmetic only, so that a client in another language gets the same bytes.
 With a picture of H x W pixels and an output side of m:

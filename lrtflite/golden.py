@@ -19,7 +19,8 @@ from lrtflite.evenly import evenly
 from lrtflite.runtime import Signature
 
 Arrays = dict[str, NDArray[Any]]
-# Most values kept of a tensor, evenly spread, so that a bundle does not hold every weight twice.
+# Maximum number of values kept per tensor, evenly spread, so that a bundle does not hold every
+# weight twice.
 SAMPLED = 1000
 SCALARS = "scalars/"
 CHANGE, MOVED = "change/", "moved/"
@@ -118,7 +119,7 @@ def _session(
 def _scalars(
     model: Runner, signature: str, given: Mapping[str, NDArray[Any]], session: int
 ) -> dict[str, NDArray[Any]]:
-    """Return the rates of one session that a signature takes, each (1,)."""
+    """Return the rates that a signature takes in one session, each (1,)."""
     inputs = model.signatures[signature].inputs
     names = {name[len(SCALARS) :] for name in given if name.startswith(SCALARS)}
     return {name: given[SCALARS + name][session].reshape(1) for name in names.intersection(inputs)}

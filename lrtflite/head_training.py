@@ -19,9 +19,9 @@ from lrtflite.training import Scalars, Training
 
 @dataclass(frozen=True)
 class Outcome:
-    """The outcome of a session: steps taken, and mean loss and accuracy of the last epoch.
+    """The outcome of a session: the number of steps, and the last epoch's mean loss and accuracy.
 
-    Loss and accuracy are None for a head that takes no steps. `trains` is false if only the last
+    Loss and accuracy are None for a head without training steps. `trains` is false if only the last
     layer learned. `rates` are the scalars passed to every step. `learned` (C,) is 1 for each class
     slot that has learned.
     """

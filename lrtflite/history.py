@@ -1,4 +1,4 @@
-"""The sessions that a state was taught in: which ones, and how many patterns of which labels.
+"""The sessions that taught a state, with the number of patterns of each label.
 
 Each session has a random id, so that states with sessions in common are recognised when a fleet is
 merged. Ids come from the operating system: a learner's own generator is seeded, and two devices
@@ -20,8 +20,8 @@ _ID_BYTES = 16
 class TaughtSession:
     """One session: its id, its number on its device, and the patterns of each label.
 
-    `labels` have the names of today, None for a class that was forgotten since; `patterns` has one
-    count per label. INVARIANT: a label keeps its place in the list, whatever becomes of its name.
+    `labels` has the current names, None for a class forgotten since; `patterns` has one count per
+    label. INVARIANT: a label keeps its place in the list, even if it is renamed or forgotten.
     """
 
     id: str
@@ -42,7 +42,7 @@ class History:
 
     @property
     def sessions(self) -> int:
-        """Return how many sessions there were."""
+        """Return the number of sessions."""
         return len(self.entries)
 
     @property
@@ -51,7 +51,7 @@ class History:
 
     @property
     def patterns(self) -> dict[str, int]:
-        """Return how many patterns of each label were taught, without forgotten classes."""
+        """Return the number of patterns taught for each label, without forgotten classes."""
         found: Counter[str] = Counter()
         for entry in self.entries:
             for label, count in zip(entry.labels, entry.patterns):

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 def read_image(path: str | PathLike[str], size: int) -> NDArray[np.uint8]:
     """Read the picture `path` as a frame (size, size, 3) uint8 RGB.
 
-    Turn it upright by its EXIF orientation, scale 16-bit grey to 8 bits, replace transparency by
-    white, and take the first frame of an animation. `fit_frame` crops and resizes.
+    Turn it upright by its EXIF orientation, scale 16-bit grey to 8 bits, replace transparency with
+    white, and use the first frame of an animation. `fit_frame` crops and resizes.
     """
     if not isinstance(path, (str, PathLike)):
         raise InputError(
@@ -59,7 +59,7 @@ def open_image(path: Path) -> Iterator[Image]:
 
 
 def upright_rgb(image: Image) -> NDArray[np.uint8]:
-    """Return the image's current frame, upright, as (H, W, 3) uint8, on white."""
+    """Return the image's current frame, upright, as (H, W, 3) uint8, on a white background."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(image)

@@ -1,4 +1,4 @@
-"""The initial state of a bundle: what it was taught before it shipped."""
+"""The initial state of a bundle, from what it was taught before it shipped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read_initial(bundle: Bundle, *, later: Sequence[str] = ()) -> State | None:
     try:
         return read_state(bundle.initial, later=later)
     except StateError as error:
-        # The advice for a damaged state does not suit a bundle.
+        # The advice for a damaged state does not apply to a bundle.
         problem = str(error).partition("; ")[0]
         raise BundleError(f"{problem}; copy the bundle again") from error
 
@@ -45,7 +45,7 @@ def shipped_labels(bundle: Bundle) -> tuple[str, ...]:
 
 
 def fit_memory(initial: State, capacity: int, rng: np.random.Generator) -> State:
-    """Return the state with at most `capacity` latents, equally many of each class."""
+    """Return the state with at most `capacity` latents, with the same number from each class."""
     slots = initial.arrays[MEMORY_SLOTS]
     if len(slots) <= capacity:
         return initial
@@ -75,7 +75,7 @@ def check_initial(bundle: Bundle, head: Model) -> str:
         or state.meta["bundle"] != bundle.identity
     ):
         raise BundleError(
-            f"Expected an initial state of the bundle {bundle.path}, got one of another bundle; "
+            f"Expected an initial state for the bundle {bundle.path}, got one for another bundle; "
             "copy the bundle again"
         )
     return f"{len(labels_of(state))} classes, {len(slots)} latents in its memory"

@@ -11,7 +11,7 @@ from lrtflite.arguments import shown
 from lrtflite.errors import InputError
 
 Label = Union[str, int, np.integer[Any]]  # a name; 3 is the name "3"
-# Most characters of a label.
+# Maximum number of characters in a label.
 MOST_CHARACTERS = 200
 
 
@@ -23,7 +23,7 @@ def label_name(label: object) -> str:
 def check_label(label: object) -> str:
     """Return a name in Unicode's form NFC, or raise InputError.
 
-    An accented letter may be one character or two. Both look alike and must be the same label.
+    An accented letter may be one character or two. Both look the same and must be the same label.
     """
     if not isinstance(label, str) or not label.strip() or not label.isprintable():
         raise InputError(

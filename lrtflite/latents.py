@@ -41,9 +41,9 @@ def check_latents(latents: ArrayLike, manifest: Manifest) -> NDArray[Any]:
         for row, latent in enumerate(checked):
             if not (low - margin <= latent.min() and latent.max() <= high + margin):
                 raise InputError(
-                    f"Expected latents from {low:g} to {high:g}, as {manifest.replay_layer} gives "
-                    f"them, got {_outside(latent, low, high)} in latent {row}; take them from "
-                    "`extract`"
+                    f"Expected latents from {low:g} to {high:g}, the range of "
+                    f"{manifest.replay_layer}, got {_outside(latent, low, high)} in latent {row}; "
+                    "take them from `extract`"
                 )
     return checked
 

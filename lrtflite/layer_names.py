@@ -36,7 +36,8 @@ PAPER_NAMES: dict[str, str] = {keras_name: paper for paper, keras_name in KERAS_
 REPLAY_LAYERS: tuple[str, ...] = ("images", *KERAS_NAMES, "pool6")
 
 
-# Smallest and largest side of a frame, and width relative to the paper's network.
+# Smallest and largest side of a frame, then smallest and largest width relative to the paper's
+# network.
 SIZES = (32, 1024)
 ALPHAS = (1 / CONV1_FILTERS, 4.0)
 
@@ -64,15 +65,15 @@ def _explain_layer(name: str) -> None:
     """Raise ModelError for names that users may know from elsewhere, with the right name."""
     if name.endswith("_relu") and (unit := PAPER_NAMES.get(name.removesuffix("_relu"))):
         raise ModelError(
-            f"Expected a replay layer by the paper's name, got {name!r}; take {unit!r}"
+            f"Expected a replay layer by the paper's name, got {name!r}; choose {unit!r}"
         )
     if unit := _unit_around(name):
         raise ModelError(
             f"Expected a replay layer that ends a unit, got {name!r}, which lies inside one; "
-            f"take {unit!r}"
+            f"choose {unit!r}"
         )
     if name == "fc7":
-        raise ModelError("Expected a replay layer below the classifier, got 'fc7'; take 'pool6'")
+        raise ModelError("Expected a replay layer below the classifier, got 'fc7'; choose 'pool6'")
 
 
 def _unit_around(name: str) -> str | None:

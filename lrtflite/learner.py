@@ -34,7 +34,7 @@ from lrtflite.slots import Labels, SlotNumbers
 from lrtflite.state_file import State
 from lrtflite.training import Training
 
-# Most bytes of latents passed to one `infer` call.
+# Maximum size of the latents passed to one `infer` call, in bytes.
 AT_ONCE_BYTES = 1 << 20
 _log = logging.getLogger("lrtflite")
 
@@ -99,7 +99,7 @@ class Learner:
         if options.unknown is not None and not learner.tells_familiarity:
             learner.close()
             raise InputError(
-                "Expected a bundle whose head tells what is familiar, for unknown="
+                "Expected a bundle whose head reports familiarity, for unknown="
                 f"{options.unknown:g}, got the strategy {opened.manifest.strategy!r}; convert with "
                 "--strategy lda"
             )
@@ -107,7 +107,7 @@ class Learner:
 
     @property
     def tells_familiarity(self) -> bool:
-        """Return whether the head says how familiar a frame is."""
+        """Return whether the head reports how familiar a frame is."""
         return "familiarity" in self.committed.serving.signatures["infer"].outputs
 
     @property
@@ -141,9 +141,9 @@ class Learner:
         return latents
 
     def answers(self, latents: NDArray[Any]) -> Answers:
-        """Return probabilities and, from heads that tell, familiarity, of the committed state."""
+        """Return probabilities from the committed state, and familiarity if the head reports it."""
         checked = self._check_latents(latents)
-        # A few at a time, because the trunk's arrays are many times larger than the latents.
+        # Pass a few at a time, because the trunk's arrays are many times larger than the latents.
         few = max(1, AT_ONCE_BYTES // self.bundle.manifest.latent_bytes)
         parts = [checked[start : start + few] for start in range(0, len(checked), few)]
         with self.committed.answering:

@@ -18,7 +18,7 @@ from lrtflite.training import Rate, Training
 BUNDLE_FORMAT = 6
 LATENT_DTYPES = ("float32", "uint8", "int8")
 # Rules for merging a tensor of several states: add them up; add them up row by row, where each row
-# is a class slot; let `consolidate` compute it again from those that add up; or refuse to merge.
+# is a class slot; let `consolidate` recompute it from the tensors that add up; or refuse to merge.
 MERGING = SUM, SUM_BY_CLASS, SOLVE, REFUSE = ("sum", "sum by class", "solve", "refuse")
 
 

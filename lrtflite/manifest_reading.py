@@ -48,7 +48,7 @@ def read_manifest(text: str, *, where: str) -> Manifest:
     try:
         return Manifest(**_values(found))
     except (TypeError, ValueError, KeyError, AttributeError, InputError) as error:
-        # The advice for a number that a user gave does not suit a damaged file.
+        # The advice for a number that a user passed does not apply to a damaged file.
         problem = str(error).partition("; ")[0]
         raise BundleError(f"Damaged field in {where}: {problem}; copy the bundle again") from error
 

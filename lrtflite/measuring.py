@@ -24,7 +24,8 @@ from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import default_threads, describe_runtime
 from lrtflite.session import Phase
 
-# Patterns of the measured session, each of its own class. Steps cost the same with any number.
+# Patterns in the measured session, each in a separate class. A step costs the same with any number
+# of them.
 MEASURED_PATTERNS = 2
 # Epochs of the measured session.
 ROUNDS = 3
@@ -49,7 +50,7 @@ def _measure(learner: Learner, threads: int) -> Costs:
     latent = learner.extract(frame)[0]
     places = [i % manifest.slots for i in range(MEASURED_PATTERNS)]
     labels = [learner.labels[place] or f"class {place}" for place in places]
-    # Fill every row, so that all of the memory is resident, as after many sessions.
+    # Fill every row, so that the entire memory is resident, as after many sessions.
     count = learner.memory.capacity
     slots = (np.arange(count) % min(MEASURED_PATTERNS, manifest.slots)).astype(np.int32)
     learner.memory.update([latent] * count, slots, session=1, rng=rng)

@@ -1,4 +1,4 @@
-"""The replay memories of several devices as one, each latent once."""
+"""The replay memories of several devices combined, without duplicate latents."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def merge_memories(
     capacity: int,
     rng: np.random.Generator,
 ) -> tuple[NDArray[Any], SlotArray]:
-    """Return codes (n, ...) and slots (n,) of all memories, at most `capacity` and balanced.
+    """Return codes (n, ...) and slots (n,) from all memories, balanced, at most `capacity`.
 
-    `labels` has the merged label of each slot. Shipped latents are in many memories and come once;
-    they stay when a device that has them too is dropped from the first one.
+    `labels` has the merged label of each slot. Shipped latents are in many memories but are used
+    once; they stay if a device that also has them is dropped.
     """
     shipped = {key for device in devices for key in _digests(device.origin.codes)}
     gone = {key for device in dropped for key in _digests(device.state.arrays[MEMORY_CODES])}

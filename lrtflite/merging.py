@@ -1,7 +1,7 @@
-"""One state out of what several devices learned: their sums add up, the rest is solved again.
+"""Merge the states of several devices: add their sums, and solve for the rest again.
 
-The manifest has a rule for each tensor of the head. A device's own part is its sums less those
-that it started from, so that what a bundle shipped with counts once.
+The manifest has a rule for each tensor of the head. A device's own part is its sums minus those it
+started from, so that the shipped sums count once.
 """
 
 from __future__ import annotations
@@ -40,15 +40,15 @@ from lrtflite.whole_file import check_folder
 
 Arrays = dict[str, NDArray[Any]]
 Labels = Sequence["str | None"]
-# Most names of tensors in an error.
+# Maximum number of tensor names in an error.
 _NAMED = 3
 
 
 @dataclass(frozen=True)
 class Merged:
-    """Devices, sessions and patterns merged into the state folder `out`.
+    """The result of a merge, written to the state folder `out`.
 
-    `shipped` are the sessions that the devices started from, which `history` has once.
+    `shipped` are the sessions that the devices started from; `history` contains each once.
     """
 
     out: Path
@@ -68,10 +68,10 @@ def merge(
     seed: int = 0,
     runtime: str = "auto",
 ) -> Merged:
-    """Write the state folder `out`, which answers as one device that saw everything.
+    """Write the state folder `out`, which answers like a single device that was taught everything.
 
-    `drop` takes states out again that were merged into the first one. Raise InputError or
-    StateError, with nothing written, for states that cannot be merged.
+    `drop` removes states that were merged into the first one. Raise InputError or StateError, with
+    nothing written, for states that cannot be merged.
     """
     opened, target = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle), Path(out)
     _check_request(opened.manifest, states, drop, target)
@@ -155,7 +155,7 @@ def _check_rules(manifest: Manifest, head: Model) -> None:
 
 
 def _origins(bundle: Bundle, head: Model) -> tuple[Origin, ...]:
-    """Return what new learners start from: the bundle's initial state, and the head alone."""
+    """Return the possible origins of a learner: the bundle's initial state, and the head alone."""
     nothing = np.zeros((0, 1))
     fresh = Origin(head.run("save", zero=ZERO), nothing, bundle.manifest.labels, History())
     initial = read_initial(bundle)
@@ -178,8 +178,8 @@ def _add_up(
     dropped: Sequence[Device],
     labels: Labels,
 ) -> Arrays:
-    """Return the merged sums, and zeros for the tensors that are to be solved."""
-    # In float64: a device that is dropped must leave nothing but the rounding of the states.
+    """Return the merged sums, with zeros for the tensors still to be solved."""
+    # Use float64, so that a dropped device leaves nothing but the rounding of the states.
     total: Arrays = {
         name: np.zeros(tensor.shape) for name, tensor in head.signatures["restore"].inputs.items()
     }
@@ -234,7 +234,7 @@ def _remembered(head: Model, origin: Origin, names: Mapping[int, str | None]) ->
 
 
 def _solve(manifest: Manifest, head: Model, sums: Arrays) -> tuple[Arrays, NDArray[np.bool_]]:
-    """Return the head's tensors as a state has them, and which slots have learned."""
+    """Return the head's tensors in the form of a state, and the slots that have learned."""
     head.run("restore", **sums)
     counts = np.zeros(manifest.slots, np.float32)
     for signature in ("begin", "consolidate"):
@@ -251,7 +251,7 @@ def _solve(manifest: Manifest, head: Model, sums: Arrays) -> tuple[Arrays, NDArr
 
 
 def _write(state: State, out: Path) -> None:
-    """Write a new state folder, whole or not at all."""
+    """Write a new state folder completely or not at all."""
     checkpoint = Checkpoint(out)
     try:
         checkpoint.commit(state)

@@ -16,7 +16,8 @@ def accuracy(
     """Return the share of patterns (N,) whose predicted label is the true one.
 
     `classes` keeps only patterns whose true class is among these, for example the classes seen so
-    far. None keeps all patterns, as in the paper: the whole test set, its classes seen or not.
+    far. None keeps all patterns, as in the paper: the complete test set, whether or not its classes
+    were seen.
     """
     guess, true = _pair(predicted, truth)
     if classes is not None:

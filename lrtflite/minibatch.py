@@ -1,4 +1,4 @@
-"""Mini-batches of new and replayed latents, as the feeding demands (the paper's section 5.1)."""
+"""Mini-batches of new and replayed latents, as the feeding specifies (the paper's section 5.1)."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from lrtflite.errors import ModelError
 from lrtflite.table import Table
 
-# Most class slots of a head.
+# Maximum number of class slots in a head.
 MOST_CLASSES = 100_000
 
 

@@ -2,7 +2,7 @@
 
 A plugin is named in the environment, `LRTFLITE_PLUGINS=module,other.module`, or by an entry point
 of the group `lrtflite.plugins`. Importing it registers its entries (see `lrtflite.table`). Every
-process loads plugins when it first reads a table, the simulated device too.
+process loads plugins when it first reads a table, including the simulated device.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _load(module: str, origin: str) -> None:
         importlib.import_module(module)
     except Exception as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
-        # Kept, because its entries may be there already and would hide the cause next time.
+        # Kept, because its entries may already be registered and would hide the cause next time.
         _failed[module] = PluginError(
             f"Expected a plugin in the module {module!r}, named by {origin}, got: {reason}; "
             "install it, or take its name out"
@@ -62,7 +62,7 @@ def _named() -> list[tuple[str, str]]:
 
 @lru_cache(maxsize=1)
 def _entry_points() -> list[tuple[str, str]]:
-    """Return name and module of each entry point; cached, because all packages are looked at."""
+    """Return name and module of each entry point; cached, because it scans all packages."""
     entries = metadata.entry_points()
     # Python 3.9 has no `select`.
     group = entries.select(group=GROUP) if hasattr(entries, "select") else entries.get(GROUP, ())

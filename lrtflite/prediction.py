@@ -17,7 +17,7 @@ class Prediction:
     """An answer for one frame.
 
     `familiarity` is the share of the patterns taught for the likeliest class that are less typical
-    of it than this frame; None for heads that do not tell. `unknown` has the slot -1.
+    of it than this frame; None for heads that do not report it. `unknown` has the slot -1.
     """
 
     label: str
@@ -28,7 +28,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Answers:
-    """The answers of a head: probabilities (n, C), and familiarity (n,) if it tells."""
+    """The answers of a head: probabilities (n, C), and familiarity (n,) if the head reports it."""
 
     probabilities: NDArray[np.float32]
     familiarity: NDArray[np.float32] | None = None

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
-    """Discard everything written to stderr in the block, also by C++; exceptions still pass."""
+    """Discard everything written to stderr in the block, even from C++; exceptions still pass."""
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as notes:
         os.dup2(notes.fileno(), 2)

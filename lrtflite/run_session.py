@@ -35,7 +35,7 @@ def diagnosed_session(
     answer: Answer | None,
     frames: Sequence[NDArray[np.uint8]] = (),
 ) -> SessionReport:
-    """Run a session; with `answer`, which asks the committed state, the report has a diagnosis."""
+    """Run a session; with `answer`, which queries the committed state, add a diagnosis."""
     before = None if answer is None else Before.of(committed.memory, answer)
     report = run_session(committed, session, latents, places, training, frames=frames)
     if before is None or answer is None:
@@ -64,7 +64,7 @@ def run_session(
     training = training or manifest.training
     if not training.fits(manifest.training):
         raise InputError(
-            "Expected a training of this bundle, got one of another bundle; begin with "
+            "Expected a training for this bundle, got one for another bundle; begin with "
             "learner.training.with_options(...)"
         )
     coming = len(np.unique(placed))

@@ -33,10 +33,11 @@ RUNTIMES: Table[tuple[str, str]] = Table(
         "tflite": ("tflite-runtime", "tflite_runtime.interpreter"),
     },
 )
-# Most threads of one model. More threads than cores are slower, and a million crash a machine.
+# Maximum number of threads per model. More threads than cores are slower, and a million crash a
+# machine.
 MOST_THREADS = 64
-# Most threads by default of a model that trains a trunk. At `conv5_4/dw` two threads took 331 ms a
-# step and one thread 623 ms on two idle cores; on busy cores two were no faster.
+# Default maximum number of threads for a model that trains a trunk. At `conv5_4/dw`, two threads
+# took 331 ms per step and one thread 623 ms on two idle cores; on busy cores two were no faster.
 TRUNK_THREADS = 4
 
 
@@ -101,7 +102,7 @@ def default_threads(*, trains_trunk: bool) -> int:
 
 
 class Model:
-    """One `.tflite` file in an interpreter of its own, called by signature name.
+    """One `.tflite` file in its own interpreter, called by signature name.
 
     Calls from several threads take turns, because an interpreter is not re-entrant.
     """
@@ -126,7 +127,7 @@ class Model:
         self._lock = threading.Lock()
 
     def buffer(self, signature: str, name: str) -> NDArray[Any]:
-        """Return an array to fill and pass to `run`, again and again, for an input of fixed shape.
+        """Return an array to fill and pass to `run` repeatedly, for an input of fixed shape.
 
         It is the interpreter's own memory, so that a large input does not exist twice. For a
         runtime that hides its memory, it is an ordinary array.

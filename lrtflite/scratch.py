@@ -56,7 +56,7 @@ def scratch_folder(*, prefix: str = PREFIX, parent: Path | None = None) -> Itera
 
 @contextmanager
 def scratch_tempdir() -> Iterator[None]:
-    """Put all temporary files of the block into one `Scratch`, also those of other libraries."""
+    """Put all temporary files of the block, including those of libraries, into one `Scratch`."""
     before = tempfile.tempdir
     with scratch_folder() as folder:
         tempfile.tempdir = str(folder)

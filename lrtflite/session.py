@@ -43,8 +43,8 @@ class Progress:
 class SessionReport:
     """The result of a session. `timings` has the milliseconds of each run of each phase.
 
-    `loss` and `accuracy` are means over the last epoch; None for a head that takes no steps.
-    `diagnosis` is there where it was asked for.
+    `loss` and `accuracy` are means over the last epoch; None for a head without training steps.
+    `diagnosis` is None unless it was requested.
     """
 
     session: int
@@ -79,7 +79,7 @@ class Session:
         if phase != Phase.CHECKPOINT and self._cancel is not None and self._cancel.is_set():
             raise SessionCancelled(
                 f"The session was cancelled in {phase}, after {done} of it; "
-                "learn again to go on from the state before it"
+                "learn again to continue from the state before it"
             )
         if self._on_progress is not None:
             self._on_progress(Progress(phase, done, total))

@@ -36,7 +36,7 @@ _DAMAGED = (
 
 @dataclass(frozen=True)
 class State:
-    """Everything a learner is between two sessions: named arrays, and values that fit in JSON.
+    """The state of a learner between two sessions: named arrays, and values that fit in JSON.
 
     A state read from a file, `path`, may have left arrays there for `read_into`.
     """
@@ -56,12 +56,12 @@ class State:
 
 
 def write_state(path: Path, state: State) -> None:
-    """Write a state file whole, or raise OSError."""
+    """Write a complete state file, or raise OSError."""
     told = {**state.meta, "format": STATE_FORMAT, "names": sorted(state.arrays)}
     text = json.dumps(told, sort_keys=True)
     meta = np.frombuffer(text.encode(), np.uint8)
     with (
-        # A deleted state folder is not created again: its lock is gone too.
+        # Do not create a deleted state folder again, because its lock is gone too.
         replacing(path, make_folder=False) as temporary,
         temporary.open("wb") as file,
         # np.savez would leave its archive open on a full disk. The garbage collector closes it
@@ -124,6 +124,6 @@ def _archive(path: Path) -> Iterator[Any]:
 
 def _damaged(path: Path) -> DamagedState:
     return DamagedState(
-        f"Expected a whole state file, got a damaged one: {path}; "
+        f"Expected a complete state file, got a damaged one: {path}; "
         "restore it from a copy, or open a new state path"
     )

@@ -19,8 +19,8 @@ Entry = TypeVar("Entry")
 class Table(Mapping[str, Entry], Generic[Entry]):
     """Entries by the name that a user types; plugins may add more.
 
-    An entry may be given as "module:attribute", which is imported at its first use. So listing the
-    names does not load what only one entry needs.
+    An entry may be given as "module:attribute", which is imported on first use. Listing the names
+    therefore does not load the modules of the entries.
     """
 
     def __init__(self, kind: str, entries: Mapping[str, Entry | str]) -> None:

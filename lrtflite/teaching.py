@@ -38,7 +38,7 @@ class Taught:
 
 
 def check_room(source: FrameSource, labels: tuple[str | None, ...]) -> None:
-    """Raise InputError unless there is a slot for each class of `source`, its own or free."""
+    """Raise InputError unless each class of `source` has a slot or can get a free one."""
     free = labels.count(None)
     foreign = sum(name not in labels for name in source.classes)
     if foreign > free:

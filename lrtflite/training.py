@@ -62,7 +62,7 @@ class Training:
         return {**numbers, **{name: rate.value for name, rate in self.rates.items()}}
 
     def with_options(self, **options: float | None) -> Training:
-        """Return a copy with these numbers, given by name; None keeps the current one."""
+        """Return a copy with these numbers, passed by name; None keeps the current one."""
         given = {name: value for name, value in options.items() if value is not None}
         for name in given:
             if name not in self.names:
@@ -79,7 +79,7 @@ class Training:
         )
 
     def fits(self, other: Training) -> bool:
-        """Return whether this has all rates of `other`, and its feeding apart from NUMBERS."""
+        """Return whether this has every rate of `other`, and its feeding except for NUMBERS."""
         numbers = {name: getattr(other.feeding, name) for name in NUMBERS}
         return set(self.rates) >= set(other.rates) and (
             self.feeding.with_numbers(**numbers) == other.feeding

@@ -1,4 +1,4 @@
-"""Write files whole or not at all, and check beforehand that they can be written.
+"""Write files completely or not at all, and check beforehand that they can be written.
 
 Functions raise OSError, and callers turn it into an error of this project. `writing` does so for
 files that a user names in a command.
@@ -22,7 +22,7 @@ LEFTOVERS = ".*.part*"
 
 @contextmanager
 def replacing(path: str | Path, *, make_folder: bool = True) -> Iterator[Path]:
-    """Yield a temporary file in the folder of `path`; after the block, replace `path` by it.
+    """Yield a temporary file in the folder of `path`; after the block, replace `path` with it.
 
     The new file and its name are on the disk when this returns. On any failure, the temporary file
     is removed and the old file stays. A link stays a link. For a device such as /dev/null, yield

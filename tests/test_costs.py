@@ -56,7 +56,7 @@ def test_the_manifest_keeps_it(demo: Path) -> None:
     assert read_manifest(manifest.to_json(), where="here").measured == COSTS
     assert json.loads(manifest.to_json())["measured"]["step_ms"] == 0.5
     assert str(COSTS) == (
-        "4.0 ms a frame, 0.5 ms a training step, 0.25 s a session of 25 frames (52 steps), "
+        "4.0 ms per frame, 0.5 ms per training step, 0.25 s per session of 25 frames (52 steps), "
         "98 MB RAM, of which the replay memory 6.2 MB (litert 9, 2 threads, a board)"
     )
 

@@ -141,7 +141,7 @@ def test_a_state_of_another_replay_layer_is_refused_and_left_alone(
     before = {path.name: path.read_bytes() for path in state.iterdir()}
     with pytest.raises(StateError) as caught:
         open_deep(state, "conv5_6/dw")
-    assert "(conv5_6/dw), got one of another bundle (conv5_4/dw)" in str(caught.value)
+    assert "(conv5_6/dw), got one for another bundle (conv5_4/dw)" in str(caught.value)
     assert {path.name: path.read_bytes() for path in state.iterdir()} == before
     # The state is still free for its own bundle.
     assert open_deep(state).sessions == 2

@@ -105,6 +105,6 @@ def test_a_training_of_another_bundle(open_learner: Callable[..., Learner]) -> N
     feeding = replace(own.feeding, batch_size=own.feeding.batch_size + 1)
     fewer = {name: rate for name, rate in own.rates.items() if name != next(iter(own.rates))}
     for other in (replace(own, feeding=feeding), replace(own, rates=fewer)):
-        with pytest.raises(InputError, match="a training of this bundle, got one of another"):
+        with pytest.raises(InputError, match="a training for this bundle, got one for another"):
             learner.learn_latents(latents_of(0), "cup", training=other)
     learner.learn_latents(latents_of(0), "cup", training=own.with_options(epochs=1, lr=0.5))

@@ -39,10 +39,10 @@ def test_drop_of_what_is_not_there(lda: Path, fleet: list[Path], tmp_path: Path)
     twice = [fleet[0], fleet[0]]
     refused(InputError, said, lambda out: merge(lda, [merged], out, drop=twice), out)
     empty = teach(lda, tmp_path / "empty")
-    said = f"got {empty} with none of its own"
+    said = f"got {empty} with no sessions of its own"
     refused(InputError, said, lambda out: merge(lda, [merged], out, drop=[empty]), out)
     forget(lda, merged, "mug")
-    said = f"Expected {fleet[0]} as it was merged .* renamed or forgotten since"
+    said = f"Expected {fleet[0]} as it was merged .* has since been renamed or forgotten"
     refused(InputError, said, lambda out: merge(lda, [merged], out, drop=[fleet[0]]), out)
 
 
@@ -76,7 +76,7 @@ def test_states_of_other_bundles(lda: Path, demo: Path, fleet: list[Path], tmp_p
     with Learner.open(demo, tmp_path / "cwr") as learner:
         learner.learn_latents(latents_of(0), "mug", training=TRAINING)
     out = tmp_path / "out"
-    said = rf"\(lda, pool6\), got {tmp_path / 'cwr'} of another bundle \(another strategy"
+    said = rf"\(lda, pool6\), got {tmp_path / 'cwr'} from another bundle \(another strategy"
     refused(StateError, said, lambda out: merge(lda, [fleet[0], tmp_path / "cwr"], out), out)
     said = "strategy cwr cannot be merged: cw, past depend on the order .* --strategy lda"
     refused(InputError, said, lambda out: merge(demo, fleet, out), out)

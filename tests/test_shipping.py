@@ -175,7 +175,7 @@ def test_an_initial_state_of_another_bundle_fails_the_verification(
         meta["bundle"] = "0" * 64
     write_state(path, State(arrays, meta))
     _rehash(shipped.path)
-    with pytest.raises(BundleError, match="got one of another"):
+    with pytest.raises(BundleError, match="got one for another"):
         verify_bundle(shipped.path)
 
 

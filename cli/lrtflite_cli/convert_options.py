@@ -32,14 +32,14 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
     return (
         click.option(
             "--replay-layer",
-            help="Where latents are taken: what this layer gives for a frame is stored and "
+            help="Layer whose output for a frame, a latent, is stored and "
             "replayed. All layers above it train on the device. `lrtflite layers` lists the names.",
             show_default=pooled,
         ),
         click.option(
             "--pooled",
             is_flag=True,
-            help="Take the average of the replay layer's output over all pixels: a small latent, "
+            help="Average the replay layer's output over all pixels: this makes a small latent, "
             "and only the last layer trains.",
         ),
         click.option(
@@ -76,7 +76,7 @@ def _slots() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--classes",
             type=POSITIVE,
-            help="Class slots: the most classes that it can learn, with the labelled ones.",
+            help="Class slots: the maximum number of classes, including the labelled ones.",
             show_default="labels + 5; 50 without labels",
         ),
         click.option(
@@ -118,7 +118,7 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
 
 
 def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
-    """Return the options of mini-batches, memory and rates, with the defaults at both places."""
+    """Return the options of mini-batches, memory and rates, with the defaults for both places."""
     from lrtflite_converters import defaults
     from lrtflite_converters.defaults import sgd_feeding, sgd_rates
 
@@ -135,7 +135,7 @@ def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--new-per-batch",
             type=POSITIVE,
-            help="Most new patterns in a mini-batch; the rest is replayed.",
+            help="Maximum number of new patterns in a mini-batch; the rest are replayed.",
             show_default=f"{fed.new_per_batch} at {layer}, {fed_below.new_per_batch} below it",
         ),
         memory_options(replay_size=str(defaults.REPLAY_SIZE), policy=defaults.POLICY),

@@ -82,11 +82,11 @@ def command(
 
 def _as_text(found: Overview) -> str:
     """Return the table of classes, the totals and the notes."""
-    titles = ("class", "of", "training clips", "frames", "test clips", "frames")
+    titles = ("class", "kind", "training clips", "frames", "test clips", "frames")
     rows = [(each.name, each.kind, *_counts(each.train, each.test)) for each in found.classes]
     rows.append((f"all {len(found.classes)}", "", *_counts(found.train, found.test)))
     widths = [max(map(_columns, column)) for column in zip(titles, *rows)]
-    lines = [f"{found.dataset}: frames of {found.size} x {found.size}", ""]
+    lines = [f"{found.dataset}: {found.size} x {found.size} frames", ""]
     for row in (titles, *rows):
         spaces = [" " * (width - _columns(cell)) for cell, width in zip(row, widths)]
         named = (cell + space for cell, space in zip(row[:2], spaces))
@@ -103,5 +103,5 @@ def _counts(*sides: Amount) -> tuple[str, ...]:
 
 
 def _columns(text: str) -> int:
-    """Return the width of a text in terminal columns; Chinese characters take two."""
+    """Return the width of a string in terminal columns; Chinese characters occupy two."""
     return len(text) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)

@@ -23,7 +23,7 @@ COMMANDS = {
     "teach": "Teach a bundle a data set before it ships.",
     "verify": "Check a bundle on the installed runtime.",
     "inspect": "Show the contents of a bundle.",
-    "merge": "Make one state out of what several devices learned.",
+    "merge": "Merge the states of several devices into one.",
     "simulate": "Run and measure learning sessions on a simulated device.",
 }
 

@@ -19,7 +19,7 @@ NOTE = (
     "bytes/latent: 4 bytes per value (float32); 1 for images (uint8).\n"
     "pooled: bytes of the layer's average over all pixels (convert --pooled), above which only\n"
     "the last layer trains.\n"
-    "weights: with one bias per channel, as the paper counts; the network itself has no biases."
+    "weights: with one bias per channel, as the paper counts them; the network has no biases."
 )
 # Weights of the paper's network, as its table counts them.
 PAPER_WEIGHTS = 3_247_282
@@ -47,9 +47,9 @@ def command(alpha: float, input_size: int, classes: int, as_json: bool) -> None:
     """Compare the cost of the possible replay layers.
 
     The network is split at its replay layer. The output of that layer for a frame, a latent, is
-    stored, and the device trains with it again later, so that it does not forget old classes.
-    Only the layers above it train on the device. The table has the size of one latent, and the
-    computation of training above each layer, relative to training the whole network.
+    stored, and the device trains with it again later, so that it does not forget old classes. Only
+    the layers above it train on the device. The table shows the size of one latent and the cost of
+    training the layers above it, relative to training the complete network.
     """
     from lrtflite.host.cost import network_cost
     from lrtflite.host.mobilenet import mobilenet_v1

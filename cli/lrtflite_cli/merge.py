@@ -1,4 +1,4 @@
-"""`lrtflite merge`: make one state out of what several devices learned."""
+"""`lrtflite merge`: merge the states of several devices into one."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     multiple=True,
     metavar="STATE",
     type=click.Path(path_type=Path),
-    help="Take a device out again that was merged into the first STATE; may be given repeatedly.",
+    help="Remove a device that was merged into the first STATE. May be repeated.",
 )
 @click.option(
     "--runtime",
@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Of the merged state's random generator, and of the latents that it keeps.",
+    help="Seed of the merged state's random generator, and of the choice of latents to keep.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print what was merged as JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
     bundle: str,
     states: tuple[Path, ...],
@@ -53,9 +53,9 @@ def command(
 ) -> None:
     """Merge the STATEs of several devices of one BUNDLE.
 
-    The new state answers as one device that saw everything the devices were taught. Classes are
-    matched by label. What the bundle shipped with counts once. Strategies lda and ncm can be
-    merged, because their states are sums.
+    The new state answers like a single device that was taught everything the devices were taught.
+    Classes are matched by label. Sessions that shipped with the bundle count once. The
+    strategies lda and ncm can be merged, because their states are sums.
     """
     from lrtflite.merging import merge
     from lrtflite.quiet import quiet_stderr

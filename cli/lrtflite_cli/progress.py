@@ -17,7 +17,7 @@ OnStep = Callable[[str, int, int], None]
 
 @contextmanager
 def stages() -> Iterator[Callable[[str], None]]:
-    """Yield a function that announces the next stage; a terminal shows its seconds, too."""
+    """Yield a function that announces the next stage; a terminal also shows its seconds."""
     console = _terminal()
     if console is None:
         yield lambda text: click.echo(text, err=True)

@@ -10,7 +10,7 @@ import click
 from lrtflite.errors import InputError
 from lrtflite_cli.learner_options import all_of
 
-# Rates with an option of their own, because most users change only these.
+# Rates with their own option, because most users change only these.
 SHORT_FORMS = ("epochs", "lr")
 
 

@@ -41,8 +41,8 @@ def command(
 
     In each session the device gets frames of one or more classes and turns them into latents, the
     outputs of the replay layer, at which the network is split. It trains on them together with
-    latents of earlier sessions from its replay memory, and saves its state. The device is a process
-    of its own, which runs the code that a real device would run.
+    latents of earlier sessions from its replay memory, and saves its state. The device is a
+    separate process, which runs the same code as a real device.
 
     Prints the accuracy on held-out frames, the latency of each phase and the peak RAM. The default
     BUNDLE is a small demo bundle that comes with the package.
@@ -70,7 +70,7 @@ def command(
 
 
 def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> None:
-    """Simulate, write and print; a run that ends early delivers the sessions up to then."""
+    """Simulate, write and print; if the run ends early, deliver the sessions completed so far."""
     from lrtflite.undisturbed import undisturbed
     from lrtflite_firmware_sim import simulate
     from lrtflite_firmware_sim.deliver import STDOUT
@@ -103,11 +103,11 @@ def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> N
 
 
 def _ending(result: Simulation, delivered: Delivered) -> str:
-    """Return one line: what ended the run, which files failed and which were written."""
+    """Return one line: the reason for an early end, the files that failed and the files written."""
     parts = [result.incomplete] if result.incomplete else []
     parts += delivered.errors
     if delivered.files:
         parts.append(f"wrote {' and '.join(delivered.files)}")
     elif result.incomplete:
-        parts.append("the figures are of these sessions")
+        parts.append("the figures cover these sessions only")
     return "; ".join(parts)

@@ -80,7 +80,7 @@ def _stream() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--batch-frames",
             type=POSITIVE,
-            help="Most frames per class and session.",
+            help="Maximum number of frames per class and session.",
             show_default=f"all; app: {APP_FRAMES}",
         ),
     )

@@ -34,7 +34,7 @@ WORDS = {
 @click.option(
     "--batch-frames",
     type=click.IntRange(min=1),
-    help="Most frames per class, evenly spread.",
+    help="Maximum number of frames per class, evenly spread.",
     show_default="all",
 )
 @rate_options(epochs="bundle's", lr="bundle's")

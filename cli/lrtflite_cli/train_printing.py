@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def as_text(
     result: TrainResult, advice: Advice, out: Path, export_npz: Path | None, *, of_classes: int
 ) -> str:
-    """Return the result in a few lines; the last one says what to do next."""
+    """Return the result in a few lines; the last one is the next step."""
     trained = len(result.labels)
     lines = [
         f"{out}: {trained if trained == of_classes else f'{trained} of {of_classes}'} classes, "
@@ -76,7 +76,7 @@ def _number(share: float) -> float | None:
 
 
 def percent(share: float) -> str:
-    """Return a share in percent; "unknown" for NaN."""
+    """Return a share as a percentage; "unknown" for NaN."""
     return "unknown" if math.isnan(share) else f"{share:.1%}"
 
 
@@ -111,7 +111,7 @@ class _PlainProgress:
 
     def extract(self, done: int, total: int) -> None:
         if done == total:
-            click.echo(f"{total} frames through the frozen layers", err=True)
+            click.echo(f"{total} frames passed through the frozen layers", err=True)
 
     def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
         pass

@@ -1,7 +1,7 @@
-"""Sums over patterns, by class: the memory of heads that cannot forget, and of what is familiar.
+"""Sums over patterns by class: the knowledge of closed-form heads, and the basis of familiarity.
 
 Patterns are transformed first: z = x / sqrt(|x|), value by value, then scaled to length 1. The
-square root keeps a few strong features from deciding alone; signed features keep their sign.
+square root keeps a few strong features from dominating; negative features stay negative.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import tensorflow as tf
 from lrtflite.manifest import SUM, SUM_BY_CLASS
 from lrtflite_converters.window import Tensor
 
-# Least absolute value that is divided by.
+# Minimum absolute value to divide by.
 _LEAST = 1e-12
-# Share of the mean direction of all classes that is taken away from the direction of each: what all
-# patterns have in common says little about one class. Chosen on validation streams, as SPREAD is
-# (benchmarks/unknown.py).
+# Share of the mean direction of all classes that is subtracted from the direction of each class:
+# features that all patterns share say little about one class. Chosen on validation streams, like
+# SPREAD (benchmarks/unknown.py).
 CONTRAST = 0.5
 # Spread of typicality, relative to the variance within classes over sqrt(F). Cosines fall off with
 # the squared distance from the mean, a sum of F terms. Chosen so that about 5 % of the taught
 # patterns, each left out in turn, have a familiarity below 0.05.
 SPREAD = 4.2
-# Least spread: frames that are all alike have none, and rounding would decide.
+# Minimum spread: identical frames have no spread, so rounding would decide.
 LEAST_SPREAD = 1e-3
-# Logistic approximation of the normal distribution: within 0.01 everywhere.
+# Factor of the logistic approximation of the normal distribution, which is accurate to 0.01.
 _LOGISTIC = 1.702
 
 
 def transform(features: Tensor) -> Tensor:
-    """(n, F) -> (n, F): signed square roots, scaled to length 1; a row of zeros stays one."""
+    """Return signed square roots, scaled to length 1, (n, F) -> (n, F); rows of zeros stay zero."""
     root = features / tf.sqrt(tf.maximum(tf.abs(features), _LEAST))
     return unit_rows(root)
 
 
 def unit_rows(x: Tensor) -> Tensor:
-    """Scale rows to length 1; a row of zeros stays one."""
+    """Scale rows to length 1; rows of zeros stay zero."""
     length = tf.sqrt(tf.reduce_sum(x * x, axis=-1, keepdims=True))
     return x / tf.maximum(length, _LEAST)
 
@@ -42,8 +42,8 @@ def unit_rows(x: Tensor) -> Tensor:
 class ClassSums(tf.Module):
     """Sums of transformed patterns: by class (C, F), their counts (C,), and their squares (F,).
 
-    `squares` and `patterns` are of everything that was ever gathered, less the mean part of what
-    was forgotten: the variance within classes outlives a class.
+    `squares` and `patterns` include forgotten classes, without their means: the variance within
+    classes remains after a class is forgotten.
     """
 
     def __init__(self, slots: int, features: int) -> None:
@@ -80,7 +80,7 @@ class ClassSums(tf.Module):
         self.patterns.assign_add(tf.reshape(tf.reduce_sum(targets), [1]))
 
     def forget(self, mask: Tensor) -> None:
-        """Drop the classes whose mask is 1: their sums, and the part of the squares from means."""
+        """Drop the classes whose mask is 1: their sums, and their means' part of the squares."""
         gone = self.sums * (mask * self.inverse_counts())[:, tf.newaxis] * self.sums
         self.squares.assign_sub(tf.reduce_sum(gone, axis=0))
         self.sums.assign(self.sums * (1.0 - mask)[:, tf.newaxis])
@@ -90,26 +90,27 @@ class ClassSums(tf.Module):
         return tf.cast(self.counts > 0.0, tf.float32)
 
     def inverse_counts(self) -> Tensor:
-        """(C,): 1 / count, 0 for a class without patterns."""
+        """Return (C,): 1 / count, 0 for a class without patterns."""
         return self.learned() / tf.maximum(self.counts, 1.0)
 
     def means(self) -> Tensor:
-        """(C, F)."""
+        """Return the class means, (C, F)."""
         return self.sums * self.inverse_counts()[:, tf.newaxis]
 
     def within(self) -> Tensor:
-        """(F,): squares around the class means, summed over all patterns; never negative."""
+        """Return (F,): squares around the class means, summed over all patterns; never negative."""
         means = self.sums * self.sums * self.inverse_counts()[:, tf.newaxis]
         return tf.maximum(self.squares - tf.reduce_sum(means, axis=0), 0.0)
 
     def familiarity(self, z: Tensor, scores: Tensor) -> Tensor:
-        """(n, F), (n, C) -> (n,): the share of a class's own patterns that are less typical of it.
+        """Return (n,): the share of a class's own patterns that are less typical than this one.
 
-        The class is the one with the greatest score. A pattern's typicality is its cosine with the
-        class mean, less CONTRAST times that with the mean direction of all classes. It is taken as
-        normally distributed with one spread for all classes, around a centre halfway between the
-        class's expectation and that of all: a few patterns say little about their own class alone.
-        A class without sums is familiar.
+        The class is the one with the highest score (n, C). The typicality of a pattern (n, F) is
+        its cosine with the class mean, minus CONTRAST times its cosine with the mean direction of
+        all classes. Typicality is assumed to be normally distributed with one spread for all
+        classes. Its centre is halfway between the expectation of the class and that of all classes,
+        because a few patterns say little about their class. Patterns of a class without sums count
+        as familiar.
         """
         directions = unit_rows(self.sums)
         share = CONTRAST * self.learned() / tf.maximum(tf.reduce_sum(self.learned()), 1.0)
@@ -126,10 +127,10 @@ class ClassSums(tf.Module):
         return tf.maximum(tf.sigmoid(_LOGISTIC * off / self._spread()), unseen)
 
     def _expected(self, directions: Tensor, common: Tensor, share: Tensor) -> Tensor:
-        """(C,): mean typicality of the patterns of each class, leaving out one at a time."""
+        """Return (C,): mean typicality of the patterns of each class, leaving out one at a time."""
         n = tf.maximum(self.counts, 2.0)
         length2 = tf.reduce_sum(self.sums * self.sums, axis=-1)
-        # z . S is |S|^2 / n in the mean, z . z is 1.
+        # On average, z . S is |S|^2 / n, and z . z is 1.
         left_out = (length2 / n - 1.0) / tf.sqrt(tf.maximum(length2 * (1.0 - 2.0 / n) + 1.0, 1.0))
         means = self.means()
         own = tf.reduce_sum(means * directions, axis=-1)
@@ -137,7 +138,7 @@ class ClassSums(tf.Module):
         return (1.0 - share) * left_out - others
 
     def _spread(self) -> Tensor:
-        """(1,): standard deviation of typicality."""
+        """Return (1,): the standard deviation of typicality."""
         free = tf.maximum(self.patterns - tf.reduce_sum(self.learned()), 1.0)
         features = float(self.sums.shape[1])
         spread = SPREAD / features**0.5 * tf.reduce_sum(self.within()) / free

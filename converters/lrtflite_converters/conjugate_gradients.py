@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from lrtflite_converters.window import Tensor
 
-# Least divisor: rows that are solved have nothing left to divide.
+# Minimum divisor: the residual of a solved row is 0.
 _TINY = 1e-30
 
 
@@ -23,9 +23,9 @@ def solve(
 ) -> Tensor:
     """Return rows x (C, F) with A x_c = targets_c, where `apply` multiplies rows by A.
 
-    Conjugate gradients, preconditioned by the `diagonal` (F,) of A, from `start`, until every
-    residual is below `tolerance` times the length of its target, or `most_steps` are taken. A row
-    of zeros in `targets` and `start` stays zero.
+    Run conjugate gradients from `start`, preconditioned by the `diagonal` (F,) of A, until every
+    residual is below `tolerance` times the norm of its target, or for `most_steps` steps. A row of
+    zeros in `targets` and `start` stays zero.
     """
     goal = tolerance * tolerance * _dot(targets, targets)
     inverse = 1.0 / diagonal
@@ -37,7 +37,7 @@ def solve(
     def advance(step: Tensor, x: Tensor, r: Tensor, p: Tensor, power: Tensor) -> tuple[Tensor, ...]:
         q = apply(p)
         curvature = _dot(p, q)
-        # Rounding can leave A with an eigenvalue below 0; a row that meets it moves no further.
+        # Rounding can give A a negative eigenvalue; a row that encounters it stops moving.
         size = tf.where(curvature > 0.0, power / tf.maximum(curvature, _TINY), 0.0)
         x, r = x + size * p, r - size * q
         y = r * inverse
@@ -52,5 +52,5 @@ def solve(
 
 
 def _dot(a: Tensor, b: Tensor) -> Tensor:
-    """(C, F), (C, F) -> (C, 1)."""
+    """Return the product of each pair of rows: (C, F), (C, F) -> (C, 1)."""
     return tf.reduce_sum(a * b, axis=-1, keepdims=True)

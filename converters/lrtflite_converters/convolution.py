@@ -21,7 +21,7 @@ def unit_of(
     padding: Any,
     train_depthwise: bool,
 ) -> Unit:
-    """Return the unit called `name`; `padding` is the one of a ZeroPadding2D below it, or None."""
+    """Return the unit called `name`; `padding` is that of the ZeroPadding2D below it, or None."""
     depthwise = isinstance(convolution, keras.layers.DepthwiseConv2D)
     kernel = convolution.depthwise_kernel if depthwise else convolution.kernel
     side, stride = int(kernel.shape[0]), int(convolution.strides[0])

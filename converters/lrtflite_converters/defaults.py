@@ -15,7 +15,7 @@ MEASURED_FEATURES = 1024
 LAST_LR = 0.003
 # Replay memory of the paper's experiments.
 REPLAY_SIZE, POLICY, CODEC = 1500, "algorithm1", "raw"
-# Least steps in a session, so that a few pictures suffice to learn a class.
+# Minimum number of steps in a session, so that a few pictures are enough to learn a class.
 LEAST_STEPS = 24
 # Passes over a session, without and with a trunk, whose steps are slow.
 EPOCHS, TRUNK_EPOCHS = 4, 2
@@ -26,18 +26,18 @@ QUICK = {"trunk_lr": 0.015, "moment_rate": 0.03}
 # light of the most recent sessions (docs/studies/replay-layers.md).
 NATIVE = {"trunk_lr": 0.0003, "moment_rate": 0.0001}
 # Limits of r and d: the values at the end of the first batch in the authors' code. The paper's 1.25
-# and 0.5 suit a network whose moments already fit the data. With a backbone that was trained on
+# and 0.5 work for a network whose moments already fit the data. With a backbone that was trained on
 # other data, they make training features differ from inference features
 # (docs/studies/replay-layers.md).
 R_MAX, D_MAX = 3.0, 5.0
-# Greatest limits of r and d that a user may set. Batch Renorm no longer clips anything there.
+# Maximum limits of r and d that a user may set. With these, Batch Renorm no longer clips anything.
 MOST_R, MOST_D = 1e6, 1e6
-# Patterns that a closed form takes at a time: a session of five seconds of video is one call.
+# Patterns passed to a closed form at a time: a session of five seconds of video is one call.
 GATHERED_AT_ONCE = 32
-# Temperatures of the closed forms, chosen on validation streams so that confidence is accuracy.
-# They are relative to the mean distance of a class from the mean of all: 0.037 to 0.053 of lda's
-# squared distances fitted photographs and drawn videos alike, where a fixed temperature would have
-# to be 8 to 60, and 0.064 to 0.11 of ncm's cosines.
+# Temperatures of the closed forms, chosen on validation streams so that confidence matches
+# accuracy. They are relative to the mean distance of a class from the mean of all: 0.037 to 0.053
+# of lda's squared distances and 0.064 to 0.11 of ncm's cosines fitted both photographs and drawn
+# videos. A fixed temperature for lda would have to be 8 to 60.
 LDA_TEMPERATURE, NCM_TEMPERATURE = 0.044, 0.09
 # Share of a session's frames in the moments below the replay layer, per epoch.
 ADAPT_RATE = 5e-5
@@ -76,7 +76,7 @@ def default_minibatch(place: Place) -> tuple[int, int]:
 def sgd_feeding(place: Place) -> Feeding:
     """Return the feeding of a head that trains by SGD: full mini-batches, epochs, replay.
 
-    Without a trunk, the head also gathers sums of the session, which tell what is familiar.
+    Without a trunk, the head also gathers sums over the session, to measure familiarity.
     """
     size, new = default_minibatch(place)
     return Feeding(
@@ -114,7 +114,7 @@ def sgd_rates(place: Place) -> dict[str, Rate]:
 
 
 def gathering(place: Place) -> Feeding:
-    """Return how a closed form is fed: each pattern of the session once, nothing replayed."""
+    """Return the feeding of a closed form: each pattern of the session once, nothing replayed."""
     return Feeding(
         batch_size=GATHERED_AT_ONCE,
         new_per_batch=GATHERED_AT_ONCE,

@@ -21,8 +21,8 @@ from lrtflite_converters.window import Edges, Tensor, Window
 
 Gradients = tuple[Tensor, ...]
 Pullback = Callable[[Tensor], Gradients]
-# Most links between pixels, and fewest patterns, for which a depthwise convolution is computed as a
-# product. With fewer patterns, building the matrices takes longer than it saves.
+# A depthwise convolution becomes a product if it has at most this many pixel links and at least
+# this many patterns. With fewer patterns, building the matrices takes longer than it saves.
 MOST_LINKS = 1024
 FEWEST_PATTERNS = 8
 # Factor that turns any activation of at least 1e-30 into 1 once the product is clipped to -1..1.

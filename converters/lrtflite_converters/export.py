@@ -43,7 +43,7 @@ from lrtflite_converters.split import blocks_above, blocks_below
 from lrtflite_converters.tflite import op_names
 from lrtflite_converters.trunk import Trunk
 
-# Free slots next to labelled ones: as many as the paper's app adds to its ten classes.
+# Free slots next to labelled ones: the number that the paper's app adds to its ten classes.
 FREE_SLOTS = 5
 # Slots without labels.
 DEFAULT_SLOTS = 50

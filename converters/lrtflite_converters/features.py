@@ -17,7 +17,7 @@ from lrtflite_converters.window import Tensor
 
 # Inputs of `adapt`: its rate, the number of epochs that one pass stands for, and limits of r and d.
 ADAPT_SCALARS = ("adapt_rate", "epochs", "r_max", "d_max")
-# Greatest rate of one epoch, below 1 because of the logarithm in `over_epochs`.
+# Maximum rate per epoch, below 1 because of the logarithm in `over_epochs`.
 MOST_ADAPT_RATE = 1.0 - 1e-6
 # Argument below which three or five terms of a series are exact in float32.
 SMALL = 0.1
@@ -61,7 +61,10 @@ class Features(SignedModule):
         self.declare(signatures_of(FEATURES)["extract"], self.sizes, self.extract)
 
     def extract(self, frames: Tensor) -> Outputs:
-        """Return latents (n, ...) of frames (n, H, W, 3) uint8 RGB; some bundles replay frames."""
+        """Return latents (n, ...) of frames (n, H, W, 3) uint8 RGB.
+
+        If the replay layer is the input, the latents are the frames themselves.
+        """
         if self.reads_frames:
             return {"latents": tf.identity(frames)}
         return {"latents": self.below(self.network.scale(frames), training=False)}

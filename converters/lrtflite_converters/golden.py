@@ -23,8 +23,8 @@ from lrtflite_converters.features import Features
 from lrtflite_converters.heads.head import Head
 from lrtflite_converters.options import ExportOptions
 
-# Frames, and the classes that share them: a class of one frame has no variance, so nothing that is
-# computed from variances within classes would be checked.
+# Frames, and the classes that share them: a class of one frame has no variance, so values computed
+# from variances within classes would not be checked.
 FRAMES, CLASSES = 6, 3
 # Frames of each session. The first has one class, because rounding grows with each trunk step.
 SESSIONS = (1, FRAMES)
@@ -74,7 +74,7 @@ def check_split(network: Network, features: Features, head: Head, options: Expor
 
 
 def golden_vectors(features: Features, head: Head, training: Training) -> Arrays:
-    """Return the arrays of `golden.npz`; both models end in the state in which they came."""
+    """Return the arrays of `golden.npz`; both models end in their original state."""
     signatures = (*features.signatures.values(), *head.signatures.values())
     taken = {name for signature in signatures for name in signature.inputs}
     given = _inputs(features.network.input_size, head.slots, training, taken)

@@ -1,4 +1,4 @@
-"""The least and the greatest value in the output of a replay layer."""
+"""The smallest and the largest possible value in the output of a replay layer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import tf_keras as keras
 from lrtflite.host.network import Network
 from lrtflite_converters.split import maker
 
-# Most standard deviations assumed for a normalised value. The greatest value measured was 39:
-# ImageNet weights with ReLU in place of ReLU6, on photographs, noise and checkerboards.
+# Maximum number of standard deviations assumed for a normalised value. The largest value measured
+# was 39: ImageNet weights with ReLU instead of ReLU6, on photographs, noise and checkerboards.
 MOST_DEVIATIONS = 64
 # Limit for unknown kinds of layers, far above the latents of any trained network.
 UNKNOWN = 1e4

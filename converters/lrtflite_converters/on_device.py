@@ -1,4 +1,4 @@
-"""Run the device side of a new bundle in other processes: with TensorFlow in one it can crash."""
+"""Run the device side of a new bundle in other processes: next to TensorFlow it can crash."""
 
 from __future__ import annotations
 

@@ -18,9 +18,10 @@ from lrtflite_converters.defaults import (
 )
 from lrtflite_converters.strategies import STRATEGIES, Strategy, default_strategy
 
-# Most patterns in a mini-batch. A training step above a low layer takes 10 MB for each.
+# Maximum number of patterns in a mini-batch. A training step above a low layer needs 10 MB for
+# each.
 LARGEST_BATCH = 4096
-# Least patterns from which Batch Renorm can compute a variance.
+# Minimum number of patterns from which Batch Renorm can compute a variance.
 SMALLEST_RENORM_BATCH = 2
 # Default number of latents that ship with a model trained on the host, as in the paper's app.
 SEED_MEMORY = 500
@@ -128,7 +129,7 @@ class ExportOptions:
         if place.trains_trunk and batch < SMALLEST_RENORM_BATCH:
             raise ModelError(
                 f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below "
-                f"{self.architecture.resting_layers[0]}, where Batch Renorm takes moments of it, "
+                f"{self.architecture.resting_layers[0]}, where Batch Renorm needs its moments, "
                 f"got {batch}; give a larger --batch-size, the paper uses 128"
             )
 

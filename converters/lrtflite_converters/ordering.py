@@ -10,11 +10,11 @@ from lrtflite_converters.window import Tensor
 def after(vector: Tensor, *triggers: Tensor, apart: bool = False) -> Tensor:
     """Return `vector`, which cannot be used before the triggers are computed.
 
-    The backward pass computes values of the forward pass again, because keeping them takes too much
+    The backward pass computes values of the forward pass again, because keeping them needs too much
     memory. But a converter merges equal expressions, and a runtime computes everything as early as
     possible. To prevent both, this adds zeros that depend on the triggers.
 
-    A delegate keeps the inputs and outputs of its part of the graph until the whole part is done.
+    A delegate keeps the inputs and outputs of its part of the graph until all of that part is done.
     `apart` ends such a part with a cast to integers, which delegates leave to the runtime.
     """
     for trigger in triggers:

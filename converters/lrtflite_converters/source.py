@@ -12,13 +12,13 @@ from lrtflite.networks import NETWORKS
 
 # The network of saved models.
 FIRST_NETWORK = "mobilenet_v1"
-# Endings of a single label that is taken for the name of a missing file.
+# Endings by which a single label is treated as the name of a missing file.
 LABEL_FILES = (".txt", ".csv", ".names", ".labels")
 
 
 @dataclass(frozen=True)
 class Source:
-    """A saved model, or a network by name with its weights; None takes the network's default."""
+    """A saved model, or a network by name with its weights; None uses the network's default."""
 
     network: str = "mobilenet_v1"
     model: str | None = None

@@ -134,7 +134,7 @@ def _match_add(layer: Any, walk: Walk) -> tuple[Block, Any]:
 
 
 def _leads_to(lower: Any, upper: Any) -> bool:
-    """Return whether `upper` is made from `lower`, among other things perhaps."""
+    """Return whether `lower` is among the tensors that `upper` is computed from."""
     waiting, seen = [upper], set()
     while waiting:
         tensor = waiting.pop()

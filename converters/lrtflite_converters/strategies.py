@@ -30,9 +30,9 @@ from lrtflite_converters.defaults import (
 class Strategy:
     """A head with its regulariser, rates and feeding.
 
-    `head` and `regulariser` are names in HEADS and REGULARISERS. `trunk` is
-    True for a strategy that needs layers that train below the last one, False for one that cannot
-    have them, None for one that takes both.
+    `head` and `regulariser` are names in HEADS and REGULARISERS. `trunk` is True for a strategy
+    that needs layers that train below the last one, False for one that cannot have them, None for
+    one that works with both.
     """
 
     summary: str
@@ -55,7 +55,7 @@ class Strategy:
         where = f"at {' or '.join(layers)}" if not self.trunk else f"below {layers[0]}"
         raise ModelError(
             f"Expected the strategy {name!r} {where}, got the replay layer {place.replay_layer!r}; "
-            f"choose such a layer, or leave --strategy out, which takes {default_strategy(place)!r}"
+            f"choose such a layer, or leave --strategy out, which uses {default_strategy(place)!r}"
         )
 
 
@@ -75,7 +75,7 @@ STRATEGIES: Table[Strategy] = Table(
             replay_size=0,
         ),
         "ncm": Strategy(
-            "answers the nearest class mean, from sums as well",
+            "answers with the nearest class mean, also from sums",
             "ncm",
             rates=lambda place: temperature(NCM_TEMPERATURE),
             feeding=gathering,

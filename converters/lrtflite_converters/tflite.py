@@ -1,4 +1,4 @@
-"""Convert a `tf.Module` to a `.tflite` file of built-in ops, or raise an error with the others."""
+"""Convert a `tf.Module` to a `.tflite` file of built-in ops, or raise an error naming others."""
 
 from __future__ import annotations
 

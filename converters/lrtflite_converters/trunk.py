@@ -15,8 +15,8 @@ from lrtflite_converters.parameter import Parameter, Sgd, TrunkStep
 from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.window import Tensor
 
-# Target size in bytes of the largest array of a part, which should stay in the cache. There are at
-# most MOST_PARTS parts, because each makes the graph longer.
+# Target size in bytes of the largest array of a part, which should stay in the cache. At most
+# MOST_PARTS parts are used, because each makes the graph longer.
 PART_BYTES = 2 << 20
 MOST_PARTS = 8
 # Rates that `train` takes for the trunk.

@@ -1,4 +1,4 @@
-"""A simulated device that learns, in a process of its own; its accuracy and its cost are measured.
+"""A simulated device that learns in its own process, where its accuracy and cost are measured.
 
 The entry point is `simulate`. Names are imported on first use, because the device process is part
 of this package and must import only what a device needs.

@@ -49,7 +49,7 @@ class Delivery:
             check_plotting()
 
     def write(self, result: Simulation) -> Delivered:
-        """Write each file whole or not at all; an error in one does not stop the other."""
+        """Write each file completely or not at all; an error in one does not stop the other."""
         files: list[str] = []
         errors: list[str] = []
         contents: tuple[tuple[str | None, Callable[[Simulation], str]], ...] = (
@@ -73,7 +73,7 @@ class Delivery:
 
 
 def _expanded(path: str) -> Path:
-    """Return the path with the user's home folder in place of a ~."""
+    """Return the path with ~ replaced with the user's home folder."""
     return Path(path).expanduser()
 
 

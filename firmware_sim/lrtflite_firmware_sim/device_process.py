@@ -1,4 +1,4 @@
-"""Start the device in a process of its own, and send it requests."""
+"""Start the device in its own process, and send it requests."""
 
 from __future__ import annotations
 

@@ -15,9 +15,9 @@ from lrtflite.evenly import evenly
 from lrtflite.manifest import Manifest
 from lrtflite_firmware_sim.device_process import DeviceProcess
 
-# Most bytes of the test set that the simulator keeps in RAM.
+# Maximum size of the test set kept in RAM, in bytes.
 LIMIT = 512 << 20
-# Most bytes of latents per request, few enough that the test does not raise the device's peak RAM.
+# Maximum bytes of latents per request; small enough not to raise the device's peak RAM.
 MESSAGE = 50 << 12
 # Frames for timing predictions.
 _SAMPLES = 32
@@ -98,8 +98,8 @@ class HeldOut:
     ) -> NDArray[np.int64]:
         """Return the class (N,) int64 that the device predicts for each test frame.
 
-        `labels` are the device's, by slot. A label that is not in the data set, or no answer at
-        all while nothing is learned, counts as one more class, `len(classes)`.
+        `labels` has the device's label of each slot. If the answer is not in the data set, or
+        nothing is learned yet, the prediction is an extra class, `len(classes)`.
         """
         number = {name: index for index, name in enumerate(self.classes)}
         other = len(self.classes)

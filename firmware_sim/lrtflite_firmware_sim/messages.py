@@ -2,7 +2,7 @@
 
 Every request gets one reply. `Learn` opens a session. Each `NextFrame` that follows is acknowledged
 as soon as the device has received it. `EndOfFrames` is answered by any number of `Progress` and
-then the `SessionReport`. `Failed` may come in place of any reply, and ends a session.
+then the `SessionReport`. `Failed` may replace any reply, and ends a session.
 """
 
 from __future__ import annotations

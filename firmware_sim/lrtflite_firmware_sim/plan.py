@@ -31,7 +31,7 @@ from lrtflite.teaching import check_room
 from lrtflite.training import Training
 
 PROTOCOLS = ("nic", "app")
-# Frames per second of the app's camera, frames of a session, and sessions of each class.
+# Frames per second of the app's camera, frames per session, and sessions per class.
 APP_FPS = 5
 APP_FRAMES = 100
 APP_VISITS = 1
@@ -44,7 +44,7 @@ APP_POLICY = "balanced"
 
 @dataclass(frozen=True)
 class SimulateOptions:
-    """Options of `simulate`; None takes the protocol's value, or else the bundle's.
+    """Options of `simulate`; None uses the protocol's value, or else the bundle's.
 
     The run stops after `sessions` sessions. The learner's `seed` decides the drawing or the split
     of the data set, the order of the stream and the randomness of the device. `rates` are numbers
@@ -67,7 +67,7 @@ class SimulateOptions:
         if self.protocol not in PROTOCOLS:
             raise InputError(
                 f"Expected a protocol of {', '.join(PROTOCOLS)}, got {self.protocol!r}; "
-                "take one of these"
+                "choose one of these"
             )
         if self.sessions is not None:
             whole_number("sessions", self.sessions, least=1)
@@ -79,7 +79,7 @@ class Plan:
 
     source: FrameSource
     batches: tuple[Batch, ...]
-    of_batches: int  # number of batches in the whole stream
+    of_batches: int  # number of batches in the complete stream
     stream: dict[str, str | int | None]
     training: Training
     learner: LearnerOptions

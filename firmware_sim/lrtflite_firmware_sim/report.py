@@ -47,7 +47,7 @@ ul { margin: 6px 0 0; padding-left: 20px; }
 
 
 def html_report(result: Simulation) -> str:
-    """Return the whole page. Needs matplotlib."""
+    """Return the complete page. Needs matplotlib."""
     last = result.per_session[-1]
     title = f"{last.accuracy:.1%} after {sessions_text(result)}"
     title += ", incomplete" * (result.incomplete is not None)

@@ -36,8 +36,8 @@ class Spread:
 class SessionResult:
     """One session, and the accuracy on the test set after it.
 
-    `accuracy` is over the whole test set, which includes classes not taught yet. `accuracy_seen` is
-    over the classes taught so far, `accuracy_new` over the newest classes, `accuracy_first` over
+    `accuracy` is over the complete test set, which includes classes not taught yet. `accuracy_seen`
+    is over the classes taught so far, `accuracy_new` over the newest classes, `accuracy_first` over
     those of the first session. `session_ms` is the time from the last latent ready to the state
     committed. `diagnosis` has the lines of the session's diagnosis, if one was requested.
     """
@@ -62,7 +62,7 @@ class SessionResult:
 class StartResult:
     """The accuracy before the first session of a bundle that already knows some of the classes.
 
-    `accuracy` is over the whole test set, `accuracy_known` over the known `classes`.
+    `accuracy` is over the complete test set, `accuracy_known` over the known `classes`.
     """
 
     classes: tuple[str, ...]

@@ -28,9 +28,9 @@ from lrtflite_firmware_sim.results import (
 )
 from lrtflite_firmware_sim.watcher import Watcher
 
-# Timed rounds of predictions over the sample frames, after one that warms up.
+# Timed rounds of predictions on the sample frames, after a warm-up round.
 _INFER_ROUNDS = 3
-# File systems that hold their files in RAM.
+# File systems that keep their files in RAM.
 _IN_RAM = ("tmpfs", "ramfs")
 TEST_NOTE = (
     "The device extracts the test set again after each session, because its latents change or are "
@@ -59,8 +59,8 @@ class _Start:
 class Run:
     """One running simulation.
 
-    INVARIANT: `judged` has all measurements of sessions and grows by whole sessions, so a run can
-    be stopped anywhere.
+    INVARIANT: `judged` has the measurements of all sessions and grows by one session at a time, so
+    a run can be stopped anywhere.
     """
 
     def __init__(
@@ -200,7 +200,7 @@ class Run:
         return 0 if self._start is None else 1
 
     def _time_predictions(self) -> list[float]:
-        """Return milliseconds per prediction, without the round that warms up."""
+        """Return milliseconds per prediction, without the warm-up round."""
         rounds = [
             [self._device.predict(frame).milliseconds for frame in self._held_out.samples]
             for _ in range(1 + _INFER_ROUNDS)

@@ -22,11 +22,11 @@ def simulate(
     watcher: Watcher | None = None,
     on_stopped: Callable[[Simulation], None] | None = None,
 ) -> Simulation:
-    """Run a stream of sessions on a device in a process of its own; see `SimulateOptions`.
+    """Run a stream of sessions on a device in its own process; see `SimulateOptions`.
 
     The default `bundle` is the demo bundle that comes with the package. TensorFlow is not needed.
     If an error or Ctrl-C ends the run after its first session, `on_stopped` is called with the
-    results up to then, marked as incomplete, before the error is raised.
+    results so far, marked as incomplete, before the error is raised.
     """
     options, watcher = options or SimulateOptions(), watcher or Watcher()
     run: Run | None = None

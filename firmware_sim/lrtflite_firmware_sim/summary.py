@@ -19,7 +19,7 @@ PHASES = {
     Phase.INFER: "per frame, extraction included",
 }
 
-# Sessions whose diagnosis is shown.
+# Number of sessions whose diagnosis is shown.
 DIAGNOSED = 2
 
 
@@ -62,7 +62,7 @@ def summary(result: Simulation) -> str:
 
 
 def diagnosis_lines(result: Simulation) -> list[str]:
-    """Return the gravest line of the last sessions that had one."""
+    """Return the most serious line of each of the last sessions with a diagnosis."""
     found = [session for session in result.per_session if session.diagnosis][-DIAGNOSED:]
     return [f"after session {each.session}: {each.diagnosis[0]}" for each in found]
 

@@ -40,7 +40,7 @@ class Watcher:
         """Show how many test frames were read."""
 
     def starting(self, result: StartResult) -> None:
-        """Show the accuracy before the first session, of a bundle that shipped with classes."""
+        """Show the accuracy before the first session, for a bundle that shipped with classes."""
 
     def learning(self, classes: Sequence[str]) -> None:
         """Show that a session begins."""
@@ -67,7 +67,7 @@ class LineWatcher(Watcher):
             nonlocal said
             if not said and time.monotonic() - started > LONG:
                 said = True
-                self._say(f"looking at {total} files")
+                self._say(f"checking {total} files")
 
         yield on_file
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from lrtflite.data.listing import first_few
 from lrtflite.errors import DataError
 
-# Most classes that a message names; the rest are counted.
+# Maximum number of classes that a message names; the rest are counted.
 LISTED = 8
 
 
@@ -79,7 +79,7 @@ def _smaller(count: int, classes: Sequence[str]) -> str:
 
 
 def _near(name: str, classes: Sequence[str]) -> str:
-    """Suggest the likeliest classes, or list the classes there are."""
+    """Suggest the likeliest classes, or list the available ones."""
     folded = {known.casefold(): known for known in classes}
     near = difflib.get_close_matches(name.casefold(), folded, n=3)
     # `o6` is too short to count as close to `o6 mobile phone`, so compare first words as well.

@@ -1,6 +1,7 @@
 """Read still images, animations and videos on disk as frames of one size.
 
-Pillow reads images and animations, PyAV reads videos. Each is imported at the first such file.
+Pillow reads images and animations, PyAV reads videos. Each is imported when the first such file is
+read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Divide the only video of a class by time: train on its first part, test on its last part.
 
-Neighbouring frames look alike, so test frames right after the training frames would measure memory.
-The gap between the two parts is used by neither.
+Neighbouring frames look almost the same, so test frames right after the training frames would
+measure memory. Neither part uses the gap between them.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from lrtflite.data.listing import first_few
 
 # Share of the video in the gap.
 GAP = 0.1
-# Least length of the gap in seconds, if the frame rate is known.
+# Minimum length of the gap in seconds, if the frame rate is known.
 GAP_SECONDS = 1.0
-# Least length of the gap in frames, if the frame rate is unknown.
+# Minimum length of the gap in frames, if the frame rate is unknown.
 GAP_FRAMES = 5
 
 
 def held_out(count: int, fraction: float) -> int:
-    """Return how many of `count` >= 2 files or frames to hold out; each side keeps at least one."""
+    """Return the number of files or frames to hold out of `count` >= 2; both sides keep some."""
     return min(max(int(count * fraction + 0.5), 1), count - 1)
 
 

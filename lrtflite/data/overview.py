@@ -26,7 +26,7 @@ class Amount:
 
 @dataclass(frozen=True)
 class ClassOverview:
-    """One class, its amounts for training and testing; `kind` is as `kind_of` returns it."""
+    """One class, with its training and test amounts; `kind` comes from `kind_of`."""
 
     name: str
     kind: str
@@ -38,7 +38,7 @@ class ClassOverview:
 class Overview:
     """A data set: its classes in their order, totals, and remarks for the reader.
 
-    `protocol` and `sessions` (their number) describe published batches; without any, both are None.
+    `protocol` and `sessions` (a number) describe published batches; without them, both are None.
     """
 
     dataset: str

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Font = FreeTypeFont | ImageFont
 
 MOST_CLASSES = 30
-TRAINING, TEST = 6, 3  # most frames shown per class
+TRAINING, TEST = 6, 3  # maximum number of frames shown per class
 
 # Sizes in pixels.
 CELL = 96

@@ -48,7 +48,7 @@ class StreamOptions:
 
     - `first_classes`: number of classes in the first batch, or all if the source has fewer.
     - `visits`: number of batches that show each class; fewer for a class with too few clips.
-    - `batch_frames`: most frames of a class in a batch, evenly spread; None takes all.
+    - `batch_frames`: maximum number of frames per class in a batch, evenly spread; None uses all.
     - `seed`: decides which classes are in the first batch, and the order of the rest.
     """
 
@@ -117,7 +117,7 @@ def nic_stream(
     stream begins, so the stream has only their later visits.
 
     A video is one visit of its class. Still images are shuffled and divided among `visits`. As in
-    NICv2, new classes arrive over the whole stream; in a plain shuffle of many visits almost every
+    NICv2, new classes arrive throughout the stream; in a plain shuffle of many visits almost every
     class would arrive near the start.
 
     INVARIANT: no frame is in two batches, no batch is empty, and a class is in the first batch

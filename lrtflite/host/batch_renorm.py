@@ -136,7 +136,7 @@ class BatchRenorm(keras.layers.Layer):
         d_max: float | None = None,
         momentum: float | None = None,
     ) -> None:
-        """Change the limits or the momentum, also inside an already compiled training step."""
+        """Change the limits or the momentum, even inside a compiled training step."""
         given = {"r_max": r_max, "d_max": d_max, "momentum": momentum}
         changed = {name: value for name, value in given.items() if value is not None}
         _check_limits(**{**self.limits(), **changed})

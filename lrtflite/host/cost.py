@@ -47,7 +47,7 @@ class NetworkCost:
 
     @property
     def ops(self) -> int:
-        """Return the multiply-adds for one frame through the whole network."""
+        """Return the multiply-adds for one frame through the entire network."""
         return sum(layer.ops for layer in self.layers)
 
     @property

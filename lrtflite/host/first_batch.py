@@ -1,6 +1,6 @@
 """Frames of the first batch, kept in the saved model to fill the replay memory that ships with it.
 
-The paper's app ships 500 latents of its ten classes: without patterns to replay, a device would
+The paper's app ships 500 latents from its ten classes: without patterns to replay, a device would
 forget the old classes when it learns the first new one.
 """
 
@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from lrtflite.errors import ModelError
 from lrtflite.replay.policies import balanced_choice
 
-# Most frames kept, evenly over the classes: as many as the paper's app has latents.
+# Maximum number of frames kept, spread evenly over the classes: the number of latents in the
+# paper's app.
 KEPT_FRAMES = 500
 # Name inside the `.keras` file, which is a zip archive. Keras ignores members it did not write.
 MEMBER = "lrtflite/first_batch.npz"

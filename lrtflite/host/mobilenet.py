@@ -59,7 +59,8 @@ def mobilenet_v1(
         )
     if activation not in ACTIVATIONS:
         raise ModelError(
-            f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}; take one of these"
+            f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}; "
+            "choose one of these"
         )
 
     def unit(name: str, x: Any, convolution: Callable[..., keras.layers.Layer]) -> Any:

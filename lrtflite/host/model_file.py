@@ -1,4 +1,4 @@
-"""Whole networks on disk: `lrtflite train` saves them, `lrtflite convert --model` loads them."""
+"""Complete networks on disk: `lrtflite train` saves them, `lrtflite convert --model` loads them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def load_model(path: Path) -> keras.Model:
         return keras.models.load_model(path, compile=False)
     except UNREADABLE as error:
         raise ModelError(
-            f"Expected a whole model of Keras's and this project's layers in {path}, "
+            f"Expected a complete model of Keras's and this project's layers in {path}, "
             f"got {first_line(error)}; save it again"
         ) from error
 

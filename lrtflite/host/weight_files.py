@@ -3,7 +3,7 @@
 | format   | content                                                                       |
 | -------- | ----------------------------------------------------------------------------- |
 | `.npz`   | `conv_dw_3/depthwise_kernel`, `conv_dw_3_bn/gamma`, ...; optional `bn_epsilon` |
-|          | (absent: 1e-3, as keras.applications has it) and `activation`                 |
+|          | (absent: 1e-3, as in keras.applications) and `activation`                     |
 | `.h5`    | weights or a whole model, of keras.applications' MobileNet or of this project |
 | `.keras` | a whole model, of either kind                                                 |
 """

@@ -41,10 +41,10 @@ def mobilenet_with_weights(
 
     Args:
         weights: "imagenet", "demo", "none" (random) or the path of a .npz, .h5 or .keras file.
-        alpha: width; None takes the weights' own (1.0 for "imagenet" and "none").
+        alpha: width; None uses the weights' own (1.0 for "imagenet" and "none").
         input_size: side of the square input.
         classes: slots of `fc7`, whose weights stay random; 0 leaves it out.
-        activation: "relu6" or "relu"; None takes the weights' own.
+        activation: "relu6" or "relu"; None uses the weights' own.
     """
     read = None
     if weights not in ("imagenet", "none"):

@@ -24,7 +24,7 @@ class LatentForm:
     shape: tuple[int, ...]
     extracted: np.dtype[Any]  # dtype from `extract`
     trained: np.dtype[Any]  # dtype for `infer`, `train` and `gather`
-    range: tuple[float, float]  # least and greatest value
+    range: tuple[float, float]  # smallest and largest value
 
 
 class Codec(Protocol):

@@ -1,4 +1,4 @@
-"""The replay memory: patterns that a session may replay; a change is kept or reverted whole."""
+"""The replay memory: patterns that a session may replay; a change is kept or reverted as one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lrtflite.replay.store import RamStore
 # Names of the memory's arrays in a state. Codes are read straight into the memory, because they are
 # hundreds of megabytes at some replay layers.
 MEMORY_CODES, MEMORY_SLOTS = "memory/codes", "memory/slots"
-# Most latents of any memory; at most layers, RAM ends first.
+# Maximum number of latents in any memory; at most layers, RAM runs out first.
 MOST_PATTERNS = 100_000_000
 
 
@@ -93,7 +93,7 @@ class ReplayMemory:
         self._codec.decode(self._store.codes, rows, out)
 
     def draw(self, count: int, rng: np.random.Generator) -> Indices:
-        """Return `count` random rows; none is repeated before all have come once."""
+        """Return `count` random rows; none is repeated before each was used once."""
         rounds, rest = divmod(count, len(self))
         return np.concatenate(
             [np.tile(np.arange(len(self)), rounds), rng.choice(len(self), rest, replace=False)]
@@ -120,7 +120,7 @@ class ReplayMemory:
         self._before = None
 
     def revert(self) -> None:
-        """Take back the last `update` or `forget`, unless it is settled."""
+        """Revert the last `update` or `forget`, unless it is settled."""
         before = self._before
         if before is not None:
             self._store.resize(before.size)
@@ -148,7 +148,7 @@ class ReplayMemory:
     def load(
         self, slots: NDArray[Any], read_codes: Callable[[NDArray[Any]], None], *, counter: int = 0
     ) -> None:
-        """Replace the content by that of a state.
+        """Replace the content with that of a state.
 
         `read_codes` gets a view of the memory, (n, ...), and fills it, so that a large memory is
         never in RAM twice.

@@ -68,7 +68,7 @@ Policy = Callable[[Stored, Incoming, np.random.Generator], Placement]
 
 
 def algorithm1(stored: Stored, incoming: Incoming, rng: np.random.Generator) -> Placement:
-    """Replace random latents by random new ones, fewer in each session (the paper's Algorithm 1).
+    """Replace random latents with random new ones, fewer in each session (the paper's Algorithm 1).
 
     In session i, h = capacity / i patterns replace h others. A small session does not fill the
     memory as the paper's first one does, so patterns are appended while there is room.

@@ -112,8 +112,8 @@ def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
     ("words", "message"),
     [
         ("--replay-layer conv5_6dw", "got 'conv5_6dw'; did you mean 'conv5_6/dw'?"),
-        ("--replay-layer conv_pw_6_relu", "got 'conv_pw_6_relu'; take 'conv4_2/sep'"),
-        ("--replay-layer conv_pw_6_bn", "inside one; take 'conv4_2/sep'"),
+        ("--replay-layer conv_pw_6_relu", "got 'conv_pw_6_relu'; choose 'conv4_2/sep'"),
+        ("--replay-layer conv_pw_6_bn", "inside one; choose 'conv4_2/sep'"),
         ("--lr nan", "Expected lr as a number of at least 0, got nan"),
         ("--alpha nan", "Expected an alpha from 0.03125 to 4, got nan"),
         ("--alpha 99999", "Expected an alpha from 0.03125 to 4, got 99999"),

@@ -34,9 +34,9 @@ def test_the_table(run_cli: Run, tmp_path: Path) -> None:
     done = run_cli("data", "folder:things", "--size", "32", "--skip-unreadable", "--sheet", "s.png")
     assert (done.returncode, done.stderr) == (0, "wrote s.png\n")
     assert done.stdout.splitlines() == [
-        "folder:things: frames of 32 x 32",
+        "folder:things: 32 x 32 frames",
         "",
-        "class  of        training clips  frames  test clips  frames",
+        "class  kind      training clips  frames  test clips  frames",
         "amber  pictures               8       8           4       4",
         "blue   pictures               7       7           4       4",
         "茶     videos                 1      30           1      20",

@@ -72,7 +72,7 @@ def test_what_the_bundle_shipped_with_is_said(run_cli: Run, lda: Path, fleet: Pa
         (["a", "a"], "got a and a, which are one folder; merge each device once"),
         (["a", "./a/../a"], "which are one folder"),
         (["a", "nowhere"], "got nowhere with no state-*.npz in it; check the path"),
-        (["a", "foreign"], "got foreign of another bundle"),
+        (["a", "foreign"], "got foreign from another bundle"),
         (["a", "--drop", "b"], "all in a, got b with 2 that are not"),
     ],
 )

@@ -117,7 +117,7 @@ def test_convert_explains_its_choices() -> None:
     for name, codec in CODECS.items():
         assert f"{name}: {first_sentence(codec)}" in option("convert", "--codec")
     assert "--train-depthwise / --freeze-depthwise" in text
-    assert "what this layer gives for a frame is stored and replayed" in text
+    assert "Layer whose output for a frame, a latent, is stored and replayed" in text
     assert "(running means and variances)" in option("convert", "--adapt-moments")
 
 

@@ -142,11 +142,11 @@ def test_a_replay_layer_that_a_sum_passes_by_is_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("conv5_4/sep/brn", "inside one; take 'conv5_4/sep'"),
-        ("conv5_4/dw/conv", "inside one; take 'conv5_4/dw'"),
-        ("conv1/conv", "take 'conv1'"),
-        ("conv_dw_10_bn", "inside one; take 'conv5_4/dw'"),
-        ("conv_dw_10_relu", "by the paper's name, got 'conv_dw_10_relu'; take 'conv5_4/dw'"),
+        ("conv5_4/sep/brn", "inside one; choose 'conv5_4/sep'"),
+        ("conv5_4/dw/conv", "inside one; choose 'conv5_4/dw'"),
+        ("conv1/conv", "choose 'conv1'"),
+        ("conv_dw_10_bn", "inside one; choose 'conv5_4/dw'"),
+        ("conv_dw_10_relu", "by the paper's name, got 'conv_dw_10_relu'; choose 'conv5_4/dw'"),
         ("fc7", "below the classifier"),
         ("conv5_7/dw", "got 'conv5_7/dw'; did you mean 'conv5_6/dw'"),
         ("mixed_7", r"of images, conv1, .*pool6, got 'mixed_7'"),

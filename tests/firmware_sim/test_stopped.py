@@ -183,7 +183,8 @@ def test_a_picture_that_turns_out_damaged_stops_it(tmp_path: Path) -> None:
     assert found.incomplete is not None
     assert "Expected a readable image" in found.incomplete
     assert process.returncode == 1
-    assert err.splitlines()[-1] == f"Error: {found.incomplete}; the figures are of these sessions"
+    expected = f"Error: {found.incomplete}; the figures cover these sessions only"
+    assert err.splitlines()[-1] == expected
     assert err.count("Error:") == 1
 
 

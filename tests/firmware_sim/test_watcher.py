@@ -61,7 +61,7 @@ def test_a_long_look_at_files_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked(io.StringIO()) == ""
     assert looked(Terminal()) == ""
     monkeypatch.setattr("lrtflite_firmware_sim.watcher.LONG", 0.0)
-    assert looked(io.StringIO()) == "looking at 5000 files\n"
+    assert looked(io.StringIO()) == "checking 5000 files\n"
     assert "files" in looked(Terminal())
 
 

@@ -141,7 +141,7 @@ def test_a_state_of_another_codec_is_refused(
     # The same models in another bundle: only its manifest tells them apart.
     manifest = learner.bundle.path / "manifest.json"
     manifest.write_text(manifest.read_text().replace('"codec": "bytes"', '"codec": "raw"'))
-    with pytest.raises(StateError, match="a state of codec raw, got bytes; open its own bundle"):
+    with pytest.raises(StateError, match="a state with codec raw, got bytes; open its own bundle"):
         open_deep(tmp_path / "state")
 
 

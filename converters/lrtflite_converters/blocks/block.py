@@ -78,7 +78,7 @@ class Trace(ABC):
     def backward(self, gradients: Sequence[Tensor], step: Step) -> list[Tensor]:
         """Take a step with the gradients of each part, and return those of the input's parts.
 
-        Both are gradients before an activation. The list is empty if the input takes no gradient.
+        Both are gradients before an activation. The list is empty if the input needs no gradient.
         """
 
 

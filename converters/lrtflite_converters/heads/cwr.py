@@ -5,8 +5,9 @@ consolidated weights `cw`, from which inference answers, and working weights `tw
 trains. `begin` loads `tw` from `cw`. `consolidate` merges `tw` back into `cw`, weighted by the
 number of patterns of a class before and in this session. The trunk trains along with `tw`.
 
-Without a trunk, `gather` keeps class sums next to the weights, from which `infer` tells how
-familiar a pattern is. A head with a trunk has neither, because its sums would be of older features.
+Without a trunk, `gather` keeps class sums next to the weights, from which `infer` computes how
+familiar a pattern is. A head with a trunk has neither, because its sums would come from older
+features.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ LAST_SCALARS = ("lr", "momentum", "weight_decay")
 class CwrHead(Head):
     """Consolidated weights `cw` (C, F) and counts of patterns `past` (C,), above a trunk.
 
-    `classes` are the sums by which patterns are familiar; None where a trunk trains.
+    `classes` are the sums that familiarity is computed from; None if a trunk trains.
     """
 
     def __init__(self, plan: HeadPlan) -> None:
@@ -115,7 +116,7 @@ class CwrHead(Head):
         return self._step_last(self.trunk.infer_parts(latents), targets, rates)[2]
 
     def gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> None:
-        assert self.classes is not None  # there is no such signature above a trunk that trains
+        assert self.classes is not None  # a head with a trunk that trains lacks this signature
         taken = tf.reduce_max(targets, axis=-1, keepdims=True)
         self.classes.gather(transform(self.trunk.infer_parts(latents)) * taken, targets)
 

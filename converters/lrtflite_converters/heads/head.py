@@ -1,4 +1,4 @@
-"""The interface of a head: a module that keeps the contract, whatever its algorithm."""
+"""The interface of a head: a module that follows the contract, with any algorithm."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Head(SignedModule):
         raise TypeError("Expected a head with train_last, got one without; override train_last")
 
     def gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> None:
-        """Read patterns after the last step; a row of zeros in `targets` is an empty place."""
+        """Process patterns after the last step; a row of zeros in `targets` is an empty place."""
         raise TypeError("Expected a head with gather, got one without; override gather")
 
     @abstractmethod
@@ -99,7 +99,7 @@ class Head(SignedModule):
     def start_from(self, weights: NDArray[np.float32], counts: NDArray[np.float32]) -> None:
         """Start from a classifier (C, F) of the host, with the pattern counts (C,) of its training.
 
-        By default, a head ignores it and starts from nothing.
+        By default, a head ignores it and starts from scratch.
         """
 
     def more_trains(self, counts: Tensor) -> Tensor:
@@ -183,7 +183,7 @@ def present(counts: Tensor) -> Tensor:
 
 def softmax_over(scores: Tensor, learned: Tensor) -> Tensor:
     """Return probabilities (n, C) over the learned classes, and 0 for all others."""
-    # The score of a free slot may be the greatest, so mask it before the maximum is taken.
+    # The score of a free slot may be the largest, so mask it before computing the maximum.
     masked = scores - 1e9 * (1.0 - learned)
     weights = tf.exp(masked - tf.reduce_max(masked, axis=-1, keepdims=True)) * learned
     # The sum is at least 1, or 0 if nothing is learned yet.

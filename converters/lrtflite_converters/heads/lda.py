@@ -18,12 +18,13 @@ from lrtflite_converters.heads.head import Head, Rates, softmax_over
 from lrtflite_converters.signature import Outputs
 from lrtflite_converters.window import Tensor
 
-# Residual, relative to the target, at which a system counts as solved; and the most steps.
+# Residual, relative to the target, at which a system counts as solved; and the maximum number of
+# steps.
 TOLERANCE, MOST_STEPS = 1e-4, 400
-# Least divisor of the scores: one class alone is at no distance from the mean of all.
+# Minimum divisor of the scores: a single class has distance 0 from the mean of all.
 LEAST_TEMPERATURE = 1e-3
-# Least variance of patterns of length 1; what is missing is added evenly to all features. Frames
-# that are all alike have none, and rounding would decide. Photographs have some 0.3.
+# Minimum variance of patterns of length 1; any shortfall is added evenly to all features. Identical
+# frames have no variance, so rounding would decide. Photographs have about 0.3.
 LEAST_VARIANCE = 0.01
 
 SCALARS: Mapping[str, Sequence[str]] = {"consolidate": ("temperature",)}
@@ -75,10 +76,10 @@ class LdaHead(Head):
         self.classes.gather(z, targets)
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
-        """Solve for the weights, starting from the last ones.
+        """Solve for the weights, starting from the previous ones.
 
-        Only differences between classes matter, so weights are those of the means less the mean of
-        all: patterns have most in common, and float32 would lose the rest in it.
+        Only differences between classes matter, so subtract the mean of all from each class mean
+        first. Patterns have so much in common that float32 would lose the differences.
         """
         learned = self.learned()[:, tf.newaxis]
         total = tf.maximum(tf.reduce_sum(self.classes.counts), 1.0)
@@ -95,7 +96,7 @@ class LdaHead(Head):
         )
         self.weights.assign(weights)
         self.bias.assign(-tf.reduce_sum((centre + 0.5 * offsets) * weights, axis=-1))
-        # Scores grow with the distances between classes, and so does their error.
+        # Scores grow with the distances between classes, and so do their errors.
         distance = tf.reduce_sum(offsets * weights) / tf.maximum(tf.reduce_sum(learned), 1.0)
         warmth = tf.maximum(rates["temperature"] * distance, LEAST_TEMPERATURE)
         self.temperature.assign(tf.reshape(warmth, [1]))

@@ -1,4 +1,4 @@
-"""The nearest class mean, by the cosine: a head that keeps one sum for each class."""
+"""Nearest class mean by cosine: a head that keeps one sum for each class."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lrtflite_converters.heads.head import Head, Rates, softmax_over
 from lrtflite_converters.signature import Outputs
 from lrtflite_converters.window import Tensor
 
-# Least divisor of the cosines: one class alone points where the mean of all does.
+# Minimum divisor of the cosines: a single class has the same direction as the mean of all.
 LEAST_TEMPERATURE = 1e-4
 SCALARS: Mapping[str, Sequence[str]] = {"consolidate": ("temperature",)}
 
 
 class NcmHead(Head):
-    """Class sums; the answer is the class whose mean points the same way."""
+    """Class sums; the answer is the class whose mean has the nearest direction."""
 
     scalars = SCALARS
 
@@ -51,7 +51,7 @@ class NcmHead(Head):
         self.classes.gather(transform(self.trunk.infer_parts(latents)) * taken, targets)
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
-        """Set the temperature, relative to how far class means point away from the mean of all."""
+        """Set the temperature, relative to the distance of class directions from their mean."""
         learned = self.learned()
         centre = unit_rows(tf.reduce_sum(self.classes.sums, axis=0, keepdims=True))
         away = 1.0 - tf.reduce_sum(unit_rows(self.classes.sums) * centre, axis=-1)

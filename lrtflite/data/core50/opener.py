@@ -60,9 +60,9 @@ class _Settings:
 def open_core50(request: SourceRequest) -> Core50Source:
     """Open `core50:PATH?lists=DIR&protocol=391&run=0&stride=1`; protocol `nic` needs no lists.
 
-    With a choice of classes, a published batch keeps only their frames, and a batch without any is
-    dropped. Every frame is checked first. An unreadable frame is an error; with `skip_unreadable`
-    it is left out of its batch, or out of the test frames chosen by `stride`.
+    With a choice of classes, a published batch keeps only the frames of these classes, and an empty
+    batch is dropped. Every frame is checked first. An unreadable frame is an error; with
+    `skip_unreadable` it is left out of its batch, or out of the test frames chosen by `stride`.
     """
     settings = _Settings.parse(request.settings)
     path = Path(request.argument).expanduser()

@@ -1,7 +1,7 @@
 """The forty categories of `synthetic-backbone`, for pretraining a backbone.
 
 None of them is in `stream_families.py`, so a backbone trained on these has never seen a category of
-the stream, whatever the seed.
+the stream, with any seed.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def draw_world(
 ) -> SyntheticSource:
     """Return the world of a seed; `frames` and `test_frames` are per video.
 
-    A `choice` of classes leaves the chosen objects as they are among all objects.
+    Choosing classes does not change the objects: each looks as it does in the full set.
     """
     if name not in UNIVERSES:
         raise DataError(
@@ -143,7 +143,7 @@ class SyntheticSource:
         ]
 
     def object(self, index: int) -> Object:
-        """Return object `index` (from 0) of the universe, drawn at the first call."""
+        """Return object `index` (from 0) of the universe, drawn on the first call."""
         if index not in self._objects:
             category, number = divmod(index, OBJECTS)
             # The objects of a category differ: hues spread around the circle, no texture twice.
@@ -157,7 +157,7 @@ class SyntheticSource:
         return self._objects[index]
 
     def scene(self, number: int) -> Scene:
-        """Return scene `number` (from 1), drawn at the first call."""
+        """Return scene `number` (from 1), drawn on the first call."""
         if number not in self._scenes:
             kinds = self.rng("places").permutation(len(BACKGROUNDS))
             kind = BACKGROUNDS[kinds[number % len(BACKGROUNDS)]]
@@ -167,7 +167,7 @@ class SyntheticSource:
     def rng(self, purpose: str, *numbers: int) -> np.random.Generator:
         """Return a generator for one purpose, independent of all other draws.
 
-        The purpose is part of the seed: a world changes if its text changes.
+        The text of `purpose` is part of the seed, so changing it changes the world.
         """
         words = (zlib.crc32(word.encode()) for word in (self.name, purpose))
         return np.random.default_rng([*words, self._seed, *numbers])

@@ -1,7 +1,7 @@
 """The ten categories of `synthetic`: the pieces that make a cup a cup.
 
 None of them is in `backbone_families.py`, so a backbone trained there has never seen a category of
-the stream, whatever the seed.
+the stream, with any seed.
 """
 
 from __future__ import annotations

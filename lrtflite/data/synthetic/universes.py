@@ -13,7 +13,7 @@ OBJECTS = 5  # per category
 
 @dataclass(frozen=True)
 class Universe:
-    """All settings of a world except its seed; `train_fps` and `test_fps` are of its videos."""
+    """All settings of a world except its seed; `train_fps` and `test_fps` are for its videos."""
 
     name: str
     families: dict[str, Family] = field(repr=False)

@@ -58,7 +58,7 @@ def checkpoint_path(out: Path) -> Path:
 
 
 def save_checkpoint(state: TrainState, path: Path) -> None:
-    """Write `state` to `path`, which at any time holds the old checkpoint or the new one, whole."""
+    """Write `state` to `path`, which always holds a complete checkpoint, old or new."""
     record = asdict(state)
     arrays = {
         f"{group}/{number}": array

@@ -18,7 +18,7 @@ from lrtflite.host.training.options import TrainOptions
 
 # Share of each class's training frames that early stopping sets aside for validation.
 VALIDATION_SHARE = 0.1
-# Fewest clips of a class, or frames of a clip, from which some are set aside for validation.
+# Minimum number of clips in a class, or of frames in a clip, to set some aside for validation.
 FEWEST_TO_SPLIT = 4
 
 
@@ -94,7 +94,7 @@ def select(source: FrameSource, options: TrainOptions) -> Selection:
 def read_frames(
     selection: Selection, *, size: int, on_frame: Callable[[int, int], None]
 ) -> TrainData:
-    """Read the selected frames, `size` pixels a side; call `on_frame(done, total)` after each."""
+    """Read the selected frames, `size` pixels per side; call `on_frame(done, total)` after each."""
     sets = (selection.train, selection.validation, selection.held_out)
     total = sum(_count(parts) for parts in sets)
     slot_of = {label: slot for slot, label in enumerate(selection.classes)}
@@ -118,8 +118,8 @@ def read_frames(
 def split_parts(parts: Sequence[Part], share: float) -> tuple[list[Part], list[Part]]:
     """Return `parts` without the last `share` of each class, and that share.
 
-    A class of at least FEWEST_TO_SPLIT clips gives whole clips, any other class the last frames of
-    each of its clips. A clip of fewer than FEWEST_TO_SPLIT frames keeps them all.
+    A class with at least FEWEST_TO_SPLIT clips sets aside entire clips, any other class the last
+    frames of each clip. A clip with fewer than FEWEST_TO_SPLIT frames keeps them all.
     """
     kept: list[Part] = []
     aside: list[Part] = []

@@ -1,4 +1,4 @@
-"""Frozen layers, and the latents they compute once for a whole training run."""
+"""Frozen layers, and the latents they compute once per training run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from lrtflite.host.mobilenet import scale_frames
 
 # Frames passed to the frozen layers at a time.
 FRAMES_PER_CALL = 64
-# Most bytes of latents kept in memory; above this the frozen layers run in every epoch.
+# Maximum size of the latents kept in memory, in bytes; above this the frozen layers run in every
+# epoch.
 MOST_LATENT_BYTES = 1 << 30
 
 

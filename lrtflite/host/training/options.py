@@ -16,8 +16,8 @@ class TrainOptions:
         schedule: "first-batch" trains the classes a device starts with; "backbone" trains the whole
             network on all classes.
         weights: initial weights: "demo", "imagenet", "none" (random) or a file.
-        alpha: width of the network; None takes that of the weights.
-        activation: "relu6" or "relu"; None takes that of the weights.
+        alpha: width of the network; None uses that of the weights.
+        activation: "relu6" or "relu"; None uses that of the weights.
         freeze_below: layer whose output is frozen, with all layers below it and their Batch Renorm
             moments; "images" freezes nothing, "pool6" all but the last layer.
         first_classes: number of classes in the first batch of a stream; None trains all classes
@@ -26,13 +26,13 @@ class TrainOptions:
         epochs: passes over the training frames, at most.
         batch_size: frames in a mini-batch; every mini-batch is full.
         lr: learning rate of the last layer; its peak with `cosine`.
-        lower_lr: learning rate of the layers below the last one that train; None takes `lr`.
+        lower_lr: learning rate of the layers below the last one that train; None uses `lr`.
         cosine: True warms the learning rates up and then lowers them to 0 along half a cosine;
             False keeps them constant.
         momentum: share of the previous update that is added to each update.
         weight_decay: L2 penalty on the kernels; gamma and beta have none.
         augment: True flips, shifts and brightens or darkens the frames at random.
-        frames_per_video: frames taken from each video, evenly spread; None takes all.
+        frames_per_video: frames used from each video, evenly spread; None uses all.
         held_out_frames: frames of each test video that accuracy is measured on.
         patience: epochs below the best validation accuracy after which training stops; None runs
             all epochs.
@@ -80,7 +80,7 @@ class TrainOptions:
         if self.batch_size < 2:
             raise InputError(
                 "Expected batch_size of at least 2, got 1; choose a larger one, because Batch "
-                "Renorm takes the mean and variance of a mini-batch"
+                "Renorm needs the mean and variance of a mini-batch"
             )
         for name in ("lr", "lower_lr", "weight_decay", "seed"):
             value = getattr(self, name)

@@ -114,7 +114,7 @@ def test_frozen_layers_can_be_interrupted(tmp_path: Path) -> None:
 def test_wrong_layers_are_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"did you mean 'conv5_4/dw' or .* \(--freeze-below\)"):
         options(freeze_below="conv5_4")
-    with pytest.raises(InputError, match=r"got 'fc7'; take 'pool6'"):
+    with pytest.raises(InputError, match=r"got 'fc7'; choose 'pool6'"):
         options(freeze_below="fc7")
     with pytest.raises(InputError, match="Expected trained weights to freeze below pool6"):
         replace(FIRST_BATCH, weights="none", freeze_below="pool6")
