@@ -62,7 +62,7 @@ def sums(state: Path, *labels: str) -> dict[str, np.ndarray]:
     slots = [found.meta["labels"].index(label) for label in labels]
     arrays = {name[5:]: found.arrays[name] for name in found.arrays if name.startswith("head/")}
     rows = {name: arrays[name][slots] for name in ("class_sums", "class_counts")}
-    return {**rows, **{name: arrays[name] for name in ("scatter", "squares", "patterns")}}
+    return {**rows, **{name: arrays[name] for name in ("scatter", "squares", "pattern_count")}}
 
 
 def scores(state: Path, latents: np.ndarray, *labels: str) -> np.ndarray:

@@ -51,7 +51,7 @@ class ClassSums(tf.Module):
         self.sums = tf.Variable(tf.zeros((slots, features)), name="class_sums")
         self.counts = tf.Variable(tf.zeros(slots), name="class_counts")
         self.squares = tf.Variable(tf.zeros(features), name="squares")
-        self.patterns = tf.Variable(tf.zeros(1), name="patterns")
+        self.patterns = tf.Variable(tf.zeros(1), name="pattern_count")
 
     @property
     def state(self) -> dict[str, tf.Variable]:
@@ -59,7 +59,7 @@ class ClassSums(tf.Module):
             "class_sums": self.sums,
             "class_counts": self.counts,
             "squares": self.squares,
-            "patterns": self.patterns,
+            "pattern_count": self.patterns,
         }
 
     @property
@@ -69,7 +69,7 @@ class ClassSums(tf.Module):
             "class_sums": SUM_BY_CLASS,
             "class_counts": SUM_BY_CLASS,
             "squares": SUM,
-            "patterns": SUM,
+            "pattern_count": SUM,
         }
 
     def gather(self, z: Tensor, targets: Tensor) -> None:

@@ -16,7 +16,7 @@ from lda_reference import LdaReference, differences, far_apart, transformed
 from lrtflite_converters.class_sums import CONTRAST, SPREAD, transform
 from lrtflite_converters.heads.head import Head
 
-SUMS = ("class_sums", "class_counts", "squares", "patterns")
+SUMS = ("class_sums", "class_counts", "squares", "pattern_count")
 
 
 def test_transform_by_hand() -> None:
@@ -37,14 +37,14 @@ def test_sums_by_hand(kind: str) -> None:
     np.testing.assert_allclose(state["class_sums"], sums, rtol=1e-6)
     np.testing.assert_array_equal(state["class_counts"], [2, 0, 1])
     np.testing.assert_allclose(state["squares"], [0.36 + 0.64 + 1, 0.64 + 0.36], rtol=1e-6)
-    np.testing.assert_array_equal(state["patterns"], [3])
+    np.testing.assert_array_equal(state["pattern_count"], [3])
     if kind == "lda":
         np.testing.assert_allclose(state["scatter"], [[2, 0.96], [0.96, 1]], rtol=1e-6)
     forget(head, 0)
     state = saved(head)
     # 1.4 * 1.4 / 2 is the part of the mean.
     np.testing.assert_allclose(state["squares"], [2 - 0.98, 1 - 0.98], rtol=1e-5)
-    np.testing.assert_array_equal(state["patterns"], [3])
+    np.testing.assert_array_equal(state["pattern_count"], [3])
     if kind == "lda":
         expected = [[2 - 0.98, 0.96 - 0.98], [0.96 - 0.98, 1 - 0.98]]
         np.testing.assert_allclose(state["scatter"], expected, atol=1e-6)
@@ -80,7 +80,7 @@ def test_a_hundred_thousand_patterns_do_not_drift() -> None:
         reference.counts += np.bincount(taught)
         reference.patterns += len(z)
     state = saved(head)
-    assert state["patterns"].item() == 100_000
+    assert state["pattern_count"].item() == 100_000
     np.testing.assert_array_equal(state["class_counts"], reference.counts)
     for name, expected in (
         ("scatter", reference.scatter),

@@ -91,7 +91,7 @@ def test_gather_of_cwr_keeps_sums_and_counts() -> None:
     np.testing.assert_allclose(state["class_sums"], expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_array_equal(state["class_counts"], [0, 5, 0, 5, 5])
     np.testing.assert_allclose(state["squares"], (z**2).sum(axis=0), rtol=1e-5)
-    np.testing.assert_array_equal(state["patterns"], [15])
+    np.testing.assert_array_equal(state["pattern_count"], [15])
     # The weights are not its business.
     np.testing.assert_array_equal(state["cw"], np.zeros((SLOTS, FEATURES)))
     np.testing.assert_array_equal(state["past"], np.zeros(SLOTS))

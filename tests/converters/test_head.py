@@ -45,7 +45,7 @@ def head(cw: Any, past: Any) -> CwrHead:
 
 def saved(of: CwrHead) -> tuple[np.ndarray, np.ndarray]:
     state = of.run("save", zero=ZERO)
-    assert set(state) == {"cw", "past", "class_sums", "class_counts", "squares", "patterns"}
+    assert set(state) == {"cw", "past", "class_sums", "class_counts", "squares", "pattern_count"}
     return state["cw"], state["past"]
 
 

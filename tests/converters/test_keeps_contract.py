@@ -149,7 +149,7 @@ def test_faults_of_a_head_are_named(
 
 
 def test_a_gather_that_the_feeding_asks_for_must_be_there() -> None:
-    manifest, parts = made("pool6", False)
+    manifest, parts = made("conv5_4/dw", False)
     asking = dataclasses.replace(
         manifest, feeding=dataclasses.replace(manifest.feeding, gathers=SESSION)
     )

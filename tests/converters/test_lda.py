@@ -83,7 +83,7 @@ def test_ten_sessions_of_a_class_equal_one() -> None:
     one, ten = (scores(head, probe, range(4)) for head in (at_once, in_parts))
     np.testing.assert_array_equal(ten.argmax(axis=1), one.argmax(axis=1))
     assert far_apart(ten, one) < CLOSE
-    for name in ("scatter", "class_sums", "class_counts", "squares", "patterns"):
+    for name in ("scatter", "class_sums", "class_counts", "squares", "pattern_count"):
         expected = saved(at_once)[name]
         np.testing.assert_allclose(
             saved(in_parts)[name], expected, rtol=1e-5, atol=1e-6 * expected.max()
@@ -97,7 +97,7 @@ def test_weights_follow_from_the_sums_alone() -> None:
         teach(head, clouds.draw(kind, 12), kind)
     state = saved(head)
     assert head.merging == {
-        **dict.fromkeys(("scatter", "squares", "patterns"), "sum"),
+        **dict.fromkeys(("scatter", "squares", "pattern_count"), "sum"),
         **dict.fromkeys(("class_sums", "class_counts"), "sum by class"),
         **dict.fromkeys(("weights", "bias", "temperature"), "solve"),
     }
@@ -135,7 +135,7 @@ def test_forget_keeps_the_other_classes_scores() -> None:
     np.testing.assert_allclose(
         saved(head)["scatter"], reference.scatter, atol=1e-5 * reference.scatter.max()
     )
-    assert saved(head)["patterns"].item() == 150
+    assert saved(head)["pattern_count"].item() == 150
     after = scores(head, probe, others)
     np.testing.assert_allclose(differences(after), differences(before), atol=1e-3)
     np.testing.assert_array_equal(infer(head, probe)[0][:, 2], 0)
