@@ -139,7 +139,7 @@ def test_forgetting_drops_the_sums_of_a_class() -> None:
     for name in ("class_sums", "class_counts"):
         np.testing.assert_allclose(found[name], expected[name], rtol=1e-5, atol=1e-6)
     # The variance within classes stays: 12 patterns, squares less the mean part of class 3.
-    np.testing.assert_array_equal(found["patterns"], [12])
+    np.testing.assert_array_equal(found["pattern_count"], [12])
     z = roots(latents)
     gone = z[slots == 3].sum(axis=0) ** 2 / 6
     np.testing.assert_allclose(found["squares"], (z**2).sum(0) - gone, rtol=1e-4, atol=1e-6)

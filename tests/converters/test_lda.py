@@ -170,7 +170,7 @@ def test_of_a_class_forgotten_and_taught_again_the_old_spread_remains() -> None:
     z = transformed(old)
     spread = (z - z.mean(axis=0)).T @ (z - z.mean(axis=0))
     np.testing.assert_allclose(found["scatter"] - expected["scatter"], spread, atol=2e-5)
-    assert found["patterns"] - expected["patterns"] == 50
+    assert found["pattern_count"] - expected["pattern_count"] == 50
     one, other = scores(again, probe, range(4)), scores(fresh, probe, range(4))
     assert far_apart(one, reference.scores(probe)) < CLOSE
     assert far_apart(one, other) < 0.1
