@@ -1,8 +1,9 @@
-"""Moments below the replay layer, frozen or adapting: what it does to accuracy.
+"""Accuracy with moments below the replay layer that are frozen or adapt.
 
-Stored latents were made with the moments of their day; once these move, they age. The same stream
-is learned with several moment rates (0 freezes them; the paper's is 5e-5), from a bundle that
-`lrtflite convert --adapt-moments` made. Accuracy over the whole test set after the last session.
+A stored latent was made with the moments of its session, and ages when they move. The same stream
+is learned with several moment rates (0 freezes the moments; the paper uses 5e-5), from a bundle of
+`lrtflite convert --adapt-moments`. The figures are the accuracy on the whole test set after the
+last session.
 
     python benchmarks/aging.py BUNDLE [--dataset synthetic] [--seeds 2000 2001 2002]
 """
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -39,7 +39,9 @@ def main() -> None:
 def run(arguments: argparse.Namespace) -> str:
     bundle = Bundle.open(arguments.bundle)
     if not bundle.manifest.adapt_moments:
-        raise LrtfliteError(f"Expected a bundle of `convert --adapt-moments`, got {bundle.path}")
+        raise LrtfliteError(
+            f"Expected a bundle of `convert --adapt-moments`, got {bundle.path}; convert it again"
+        )
     lines = [" ".join([f"{'seed':>6}", *(f"{rate:>9g}" for rate in arguments.rates)])]
     rows = []
     for seed in arguments.seeds:
@@ -60,7 +62,7 @@ def run(arguments: argparse.Namespace) -> str:
 
 def learn(bundle: Bundle, arguments: argparse.Namespace, seed: int, rate: float) -> float:
     source = open_source(arguments.dataset, size=bundle.manifest.input_size, seed=seed)
-    training = replace(bundle.manifest.training, adapt_rate=rate)
+    training = bundle.manifest.training.with_options(adapt_rate=rate)
     with Learner.open(bundle, runtime=arguments.runtime) as learner:
         for batch in nic_stream(source, StreamOptions(visits=2, seed=seed)):
             learner.learn(batch.frames(), slot=list(batch.labels), training=training)

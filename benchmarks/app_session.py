@@ -1,8 +1,8 @@
-"""How long a learning session of the paper's app takes, and how much RAM the device needs.
+"""Duration of a learning session of the paper's app, and peak RAM of the device.
 
-One thread; 100 frames a session, 8 epochs x 5 iterations of 20 new + 100 replayed latents, memory
-500, the state committed to a disk. The clock runs from the last latent ready to the state
-committed. The paper's phone (OnePlus 6, Caffe) took 1,672 ms by the rows of its table.
+A session has 100 frames, 8 epochs x 5 iterations of 20 new + 100 replayed latents, a memory of 500
+and one thread, and commits its state to a disk. The clock runs from the last latent ready to the
+state committed. The paper's phone (OnePlus 6, Caffe) took 1,672 ms by the rows of its table.
 
     python benchmarks/app_session.py BUNDLE [--sessions 30] [--runtime litert --runtime tflite]
 """
@@ -17,6 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.errors import LrtfliteError
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.machine import this_machine
 from lrtflite.runtime import RUNTIMES, installed_runtimes
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
@@ -24,7 +25,7 @@ from lrtflite_firmware_sim.plan import APP_EPOCHS, APP_FRAMES, APP_NEW
 from lrtflite_firmware_sim.watcher import watch
 
 STEPS = APP_EPOCHS * APP_FRAMES // APP_NEW
-# The accuracy is not the point here, so the test set is small.
+# The test set is small, because accuracy does not matter here.
 DATASET = f"synthetic?frames={APP_FRAMES}&test_frames=1"
 TARGET_MS, TARGET_MB = 100.0, 110.0
 PHASES = ("extract", "prepare", "train", "consolidate", "checkpoint", "infer")
@@ -33,10 +34,10 @@ PHASES = ("extract", "prepare", "train", "consolidate", "checkpoint", "infer")
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("bundle", type=Path, help="pool6, mini-batches of 20 + 100, 50 classes")
-    parser.add_argument("--sessions", type=int, default=30, help="measured ones, at most 40")
+    parser.add_argument("--sessions", type=int, default=30, help="sessions to measure, at most 40")
     parser.add_argument("--runtime", action="append", choices=list(RUNTIMES))
     arguments = parser.parse_args()
-    load = os.getloadavg()[0]  # other programs on the cores are in every figure
+    load = os.getloadavg()[0]  # other programs affect every figure
     try:
         results = [
             simulate(
@@ -44,9 +45,9 @@ def main() -> None:
                 SimulateOptions(
                     dataset=DATASET,
                     protocol="app",
-                    # The first one, of ten classes, is not the app's and is not counted.
+                    # The first session, of ten classes, is not the app's and is not counted.
                     sessions=arguments.sessions + 1,
-                    runtime=runtime,
+                    learner=LearnerOptions(runtime=runtime),
                 ),
                 watcher=watch(),
             )
@@ -58,7 +59,7 @@ def main() -> None:
 
 
 def table(results: list[Simulation], *, load: float) -> str:
-    """A column per runtime, milliseconds as p50 / p95; `load` is the machine's before the run."""
+    """Return a table with one column per runtime; `load` is the machine's before the run."""
     bundle = results[0].bundle
     rows = [["", *(result.versions["runtime"] for result in results)]]
     rows.append(["session of the app", *map(_session, results)])
@@ -90,7 +91,7 @@ def table(results: list[Simulation], *, load: float) -> str:
 
 
 def _session(result: Simulation) -> str:
-    times = [session.session_ms for session in result.accuracy if session.steps == STEPS]
+    times = [session.session_ms for session in result.per_session if session.steps == STEPS]
     if not times:
         bundle = result.bundle
         raise LrtfliteError(

@@ -1,8 +1,8 @@
 """Compare speed and RAM of this checkout with those of an earlier commit, in paired rounds.
 
-Each side converts its own bundles and simulates with its own code, in processes of their own. The
-two take turns, so that other programs on the machine disturb both alike; a ratio is that of one
-round's pair, and the table has the median and the spread of the ratios.
+Each side converts its own bundles and simulates with its own code, in its own processes. The two
+take turns, so that other programs on the machine disturb both equally. Each round gives one ratio;
+the table has the median and the spread of the ratios.
 
     python benchmarks/before_after.py REVISION [--rounds 5]
 
@@ -45,7 +45,7 @@ class Side:
     def lrtflite(self, words: Sequence[str]) -> None:
         path = [self.checkout / name for name in ("", "converters", "firmware_sim", "cli")]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, path))}
-        # From the checkout, so that its packages come before an installed one.
+        # Run in the checkout, so that its packages come before installed ones.
         command = [sys.executable, "-m", "lrtflite_cli.main", *words]
         subprocess.run(
             command, cwd=self.checkout, env=environment, check=True, stdout=subprocess.DEVNULL
@@ -70,7 +70,7 @@ class Side:
         }
 
     def measure(self) -> tuple[float, ...]:
-        """The values of FIGURES, of one round."""
+        """Return the values of FIGURES in one round."""
         app = self.simulate("pool6", APP, sessions=11)
         deep = self.simulate("deep", DEEP, sessions=2)
         return app["session"], app["ram"], deep["step"], deep["ram"]

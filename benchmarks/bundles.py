@@ -1,4 +1,4 @@
-"""What the studies convert, and from what."""
+"""Bundles for the benchmarks, and the weights and pictures that they are made from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lrtflite.bundle import HEAD, MANIFEST
+from lrtflite.bundle import HEAD_FILE, MANIFEST_FILE
 from lrtflite.errors import LrtfliteError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,17 +18,17 @@ IMAGENET = SHARED / "weights/mobilenet_v1_1.0_imagenet_notop.npz"
 PHOTOGRAPHS = SHARED / "data/caltech50_128"
 
 
-# What decides about the content of a bundle.
+# Files that determine the content of a bundle.
 SOURCES = ("converters", "lrtflite/host", "lrtflite/manifest.py", "lrtflite/layer_names.py")
 
 
 def converted(name: str, words: Sequence[str]) -> Path:
-    """The bundle `build/name`, converted with `words` unless it is there and was."""
+    """Return the bundle `build/name`; convert it with `words` unless that was done before."""
     out = BUILD / name
-    said = out.with_name(f"{out.name}.words")  # beside it: a bundle has no files but its own
-    if (out / MANIFEST).exists() and said.exists() and said.read_text() == " ".join(words):
-        if max(map(newest, SOURCES)) > (out / HEAD).stat().st_mtime:
-            say(f"Warning: {out} is older than what it is made by; rm -r it to convert it again")
+    said = out.with_name(f"{out.name}.words")  # next to it, because a bundle has no other files
+    if (out / MANIFEST_FILE).exists() and said.exists() and said.read_text() == " ".join(words):
+        if max(map(newest, SOURCES)) > (out / HEAD_FILE).stat().st_mtime:
+            say(f"Warning: {out} is older than the code; rm -r it to convert it again")
         return out
     say(f"Converting {name}, which may take minutes")
     lrtflite(["convert", *words, "--classes", "50", "--out", str(out)])
@@ -37,7 +37,7 @@ def converted(name: str, words: Sequence[str]) -> Path:
 
 
 def newest(source: str) -> float:
-    """When the last of a file, or of a folder's Python files, was changed."""
+    """Return the time of the last change to a file, or to the Python files of a folder."""
     path = ROOT / source
     return max(file.stat().st_mtime for file in [path, *path.rglob("*.py")])
 
@@ -47,10 +47,12 @@ def say(line: str) -> None:
 
 
 def lrtflite(words: Sequence[str]) -> str:
-    """What a command prints, from a process of its own: TensorFlow and a TFLite runtime do not
-    live in one."""
+    """Run a command and return its output.
+
+    It runs in a process of its own, because TensorFlow and a TFLite runtime in one can crash.
+    """
     command = [sys.executable, "-m", "lrtflite_cli.main", *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise LrtfliteError(f"`lrtflite {' '.join(words)}` failed; see above")
+        raise LrtfliteError(f"`lrtflite {' '.join(words)}` failed; fix the error above")
     return done.stdout

@@ -1,8 +1,9 @@
-"""How well a learner remembers classes that it was taught one after the other from a few pictures.
+"""Accuracy on classes that were taught one after the other from a few pictures each.
 
-An empty head, the bundle's defaults; some classes drawn at random, the first pictures of each in a
-session of its own; accuracy on the held-out pictures of all of them. `--head-start 0` is the
-paper's: a new class starts from nothing, not from the mean of those that are known.
+The head is empty and the options are the bundle's defaults. Some classes are drawn at random, and
+the first pictures of each are one session. The figures are the accuracy on the held-out pictures of
+all drawn classes. With `--head-start 0`, as in the paper, a new class starts from zero and not from
+the mean of the known classes.
 
     python benchmarks/few_pictures.py BUNDLE folder:PATH [--classes 5] [--pictures 6 12 20]
     python benchmarks/few_pictures.py BUNDLE synthetic --classes 12 --draws 6 --head-start 0
@@ -13,7 +14,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -31,11 +31,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("bundle", type=Path)
     parser.add_argument("dataset", help="folder:PATH with a folder of pictures per class, ...")
-    parser.add_argument("--seed", type=int, default=0, help="of the data set")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the data set")
     parser.add_argument("--classes", type=int, default=5)
     parser.add_argument("--pictures", type=int, nargs="+", default=[6, 12, 20])
     parser.add_argument("--draws", type=int, default=4)
-    parser.add_argument("--head-start", type=float, help="in place of the bundle's")
+    parser.add_argument("--head-start", type=float, help="overrides the bundle's rate")
     arguments = parser.parse_args()
     try:
         print(run(Bundle.open(arguments.bundle), arguments))
@@ -46,8 +46,7 @@ def main() -> None:
 def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
     size, training = bundle.manifest.input_size, bundle.manifest.training
     source = open_source(arguments.dataset, size=size, seed=arguments.seed)
-    if arguments.head_start is not None:
-        training = replace(training, head_start=arguments.head_start)
+    training = training.with_options(head_start=arguments.head_start)
     width = max(6 * arguments.draws, len(DRAWS))
     lines = [f"pictures  {DRAWS:<{width}} mean"]
     for pictures in arguments.pictures:
@@ -71,15 +70,15 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
         lines.append(f"{pictures:8}  {shown:<{width}} {np.mean(found):.3f}")
     lines.append(
         f"{arguments.classes} classes, {bundle.manifest.replay_layer}; {training.epochs} epochs, "
-        f"at least {training.least_steps} steps, lr {training.lr:g}, "
-        f"head start {training.head_start:g}; {bundle.manifest.backbone}"
+        f"at least {training.least_steps} steps, lr {training.values['lr']:g}, "
+        f"head start {training.values['head_start']:g}; {bundle.manifest.backbone}"
     )
     lines.append(f"{describe_runtime(learner.runtime)}, on {this_machine()}")
     return "\n".join(lines)
 
 
 def _latents(learner: Learner, clips: Sequence[Clip], label: int) -> NDArray[np.float32]:
-    """(n, ...) float32 of all frames of a class."""
+    """Return the latents (n, ...) float32 of all frames of a class."""
     of_class = [frame for clip in clips if clip.label == label for frame in clip.read()]
     return learner.extract(np.stack(of_class))
 

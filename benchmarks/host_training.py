@@ -1,4 +1,4 @@
-"""Which settings of `lrtflite train` suit a few photographs of each of ten classes.
+"""Compare settings of `lrtflite train` on a few photographs of each of ten classes.
 
 Each draw chooses ten classes of the photographs in `../shared` (or LRTFLITE_SHARED), some pictures
 of each to train on and fifteen to hold out. Settings were chosen on draws 100 to 103; figures are
@@ -24,12 +24,13 @@ from bundles import IMAGENET, PHOTOGRAPHS, say
 
 from lrtflite.data import FrameSource, open_source
 from lrtflite.errors import DataError, LrtfliteError
-from lrtflite.host.train_options import FIRST_BATCH, TrainOptions
-from lrtflite.host.training import TrainResult, train
+from lrtflite.host.training import FIRST_BATCH, TrainOptions, TrainResult, train
 from lrtflite.machine import this_machine
 
-CLASSES, HELD_OUT = 10, 15
-ALL = replace(FIRST_BATCH, freeze_below="images", trunk_lr=None)
+CLASSES = 10
+# Photographs of each class that are held out.
+HELD_OUT_PICTURES = 15
+ALL = replace(FIRST_BATCH, freeze_below="images", lower_lr=None)
 SETTINGS = {
     "all layers, lr 0.01, 20 epochs": replace(ALL, lr=0.01, epochs=20, patience=None),
     "all layers, lr 0.001, 4 epochs (the paper)": replace(ALL, lr=0.001, epochs=4, patience=None),
@@ -44,9 +45,16 @@ WEIGHTS = {"imagenet": str(IMAGENET), "demo": "demo"}
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--draws", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--pictures", type=int, default=12, help="of each class, to train on")
+    parser.add_argument(
+        "--pictures", type=int, default=12, help="photographs of each class to train on"
+    )
     parser.add_argument("--weights", choices=WEIGHTS, nargs="+", default=list(WEIGHTS))
-    parser.add_argument("--only", nargs="+", default=[""], help="settings with one of these words")
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        default=[""],
+        help="run only settings whose name contains one of these words",
+    )
     arguments = parser.parse_args()
     print("| weights | settings | held-out accuracy by draw | mean | training | seconds |")
     print("| --- | --- | --- | --- | --- | --- |")
@@ -59,11 +67,15 @@ def main() -> None:
                     print(f"| {weights} | {name} | {cells(found)} |", flush=True)
     except LrtfliteError as error:
         sys.exit(f"Error: {error}")
-    print(f"\n{arguments.pictures} photographs of each of {CLASSES} classes, {HELD_OUT} held out;")
+    print(
+        f"\n{arguments.pictures} photographs of each of {CLASSES} classes, "
+        f"{HELD_OUT_PICTURES} held out;"
+    )
     print(f"TensorFlow {version('tensorflow')}, {this_machine()}")
 
 
 def cells(found: Sequence[tuple[TrainResult, float]]) -> str:
+    """Return the figures of one row of the table."""
     held_out = [result.held_out for result, _ in found]
     fitted = [result.train_accuracy for result, _ in found]
     seconds = [taken for _, taken in found]
@@ -74,7 +86,7 @@ def cells(found: Sequence[tuple[TrainResult, float]]) -> str:
 
 
 def run(draw: int, pictures: int, options: TrainOptions) -> tuple[TrainResult, float]:
-    """Train on a draw: the result and the seconds it took."""
+    """Train on a draw; return the result and the seconds it took."""
     with tempfile.TemporaryDirectory() as folder:
         source = drawn(Path(folder) / "things", draw, pictures)
         start = time.monotonic()
@@ -89,17 +101,17 @@ def run(draw: int, pictures: int, options: TrainOptions) -> tuple[TrainResult, f
 
 
 def drawn(folder: Path, draw: int, pictures: int) -> FrameSource:
-    """Ten classes and some pictures of each, as a folder of links."""
+    """Return a data set of ten classes and some pictures of each, made of links in `folder`."""
     if not PHOTOGRAPHS.is_dir():
-        raise DataError(f"Expected {PHOTOGRAPHS}, got nothing there; set LRTFLITE_SHARED")
+        raise DataError(f"Expected photographs in {PHOTOGRAPHS}, got none; set LRTFLITE_SHARED")
     rng = np.random.default_rng(draw)
     names = sorted(path.name for path in PHOTOGRAPHS.iterdir())
     for chosen in rng.permutation(len(names))[:CLASSES]:
         files = sorted((PHOTOGRAPHS / names[chosen]).resolve().iterdir())
         (folder / names[chosen]).mkdir(parents=True)
-        for number in rng.permutation(len(files))[: pictures + HELD_OUT]:
+        for number in rng.permutation(len(files))[: pictures + HELD_OUT_PICTURES]:
             (folder / names[chosen] / files[number].name).symlink_to(files[number])
-    share = HELD_OUT / (pictures + HELD_OUT)
+    share = HELD_OUT_PICTURES / (pictures + HELD_OUT_PICTURES)
     return open_source(f"folder:{folder}?test={share}", seed=draw)
 
 

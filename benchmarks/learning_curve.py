@@ -1,7 +1,9 @@
 """Draw the README's picture from the results of a simulation.
 
 make demo
-python benchmarks/learning_curve.py demo/report.json docs/learning-curve.png
+lrtflite convert --strategy lda --out build/lda
+lrtflite simulate build/lda --json build/lda.json
+python benchmarks/learning_curve.py demo/report.json docs/learning-curve.png --other build/lda.json
 """
 
 from __future__ import annotations
@@ -17,11 +19,13 @@ from lrtflite_firmware_sim.plot import learning_curve
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("results", type=Path, help="what `lrtflite simulate --json` wrote")
+    parser.add_argument("results", type=Path, help="file that `lrtflite simulate --json` wrote")
+    parser.add_argument("--other", type=Path, help="results of another strategy, drawn dashed")
     parser.add_argument("picture", type=Path, help="PNG, SVG or PDF, by its ending")
     arguments = parser.parse_args()
     try:
-        learning_curve(load_simulation(arguments.results), arguments.picture)
+        other = None if arguments.other is None else load_simulation(arguments.other)
+        learning_curve(load_simulation(arguments.results), arguments.picture, other)
     except LrtfliteError as error:
         sys.exit(f"Error: {error}")
 

@@ -1,8 +1,9 @@
-"""Learn fifty classes of photographs one after another, from an empty head, with replay.
+"""Accuracy on fifty classes of photographs, learned one after another with replay.
 
-ImageNet weights and Caltech photographs from `../shared` (or LRTFLITE_SHARED). A third of each
-class is held out; 10 first classes, then one class a session, two visits per class; memory 1000;
-all else is `lrtflite simulate`'s default. A linear probe on everything at once reaches 0.95.
+The weights (ImageNet) and the photographs (Caltech) are in `../shared` (or LRTFLITE_SHARED). A
+third of each class is held out. The first session has 10 classes, each later one has one class,
+with two visits per class. The memory is 1000; all other options are defaults of `lrtflite
+simulate`. A linear probe on all frames at once reaches 0.95.
 
     python benchmarks/photographs.py [--seeds 0 1 2] [--bundle BUNDLE]
 """
@@ -19,6 +20,7 @@ import numpy as np
 from bundles import IMAGENET, PHOTOGRAPHS, lrtflite
 
 from lrtflite.errors import DataError, LrtfliteError
+from lrtflite.learner_options import LearnerOptions
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 from lrtflite_firmware_sim.watcher import watch
 
@@ -28,7 +30,7 @@ TARGET = 0.92
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--bundle", type=Path, help="instead of converting one")
+    parser.add_argument("--bundle", type=Path, help="bundle to use, instead of a new one")
     arguments = parser.parse_args()
     try:
         results = run(arguments.seeds, arguments.bundle)
@@ -40,7 +42,7 @@ def main() -> None:
 def run(seeds: list[int], bundle: Path | None) -> list[Simulation]:
     for needed in (IMAGENET, PHOTOGRAPHS):
         if not needed.exists():
-            raise DataError(f"Expected {needed}, got nothing there; set LRTFLITE_SHARED")
+            raise DataError(f"Expected {needed}, which does not exist; set LRTFLITE_SHARED")
     with ExitStack() as stack:
         if bundle is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -48,7 +50,10 @@ def run(seeds: list[int], bundle: Path | None) -> list[Simulation]:
         return [
             simulate(
                 bundle,
-                SimulateOptions(dataset=f"folder:{PHOTOGRAPHS}", replay_size=1000, seed=seed),
+                SimulateOptions(
+                    dataset=f"folder:{PHOTOGRAPHS}",
+                    learner=LearnerOptions(replay_size=1000, seed=seed),
+                ),
                 watcher=watch(),
             )
             for seed in seeds
@@ -65,7 +70,7 @@ def convert(weights: Path, out: Path) -> Path:
 def table(results: list[Simulation]) -> str:
     lines = [f"{'seed':>4}  {'final':>6}  {'forgetting':>10}  {'mean over sessions, seen':>24}"]
     for result in results:
-        seen = float(np.mean([session.accuracy_seen for session in result.accuracy]))
+        seen = float(np.mean([session.accuracy_seen for session in result.per_session]))
         lines.append(
             f"{result.seed:>4}  {result.final_accuracy:6.3f}  {result.forgetting:10.3f}"
             f"  {seen:24.3f}"
@@ -75,7 +80,7 @@ def table(results: list[Simulation]) -> str:
     lines += [
         f"mean  {mean:6.3f}  (target at least {TARGET})",
         f"{first.sessions} sessions, {first.test_frames} test photographs, {first.replay_size} "
-        f"latents, {first.policy}, {first.training.epochs} epochs, lr {first.training.lr}",
+        f"latents, {first.policy}, {first.training['epochs']} epochs, lr {first.training['lr']:g}",
         f"{first.versions['runtime']}, {first.threads} thread, on {first.machine}",
     ]
     return "\n".join(lines)

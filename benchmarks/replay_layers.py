@@ -1,12 +1,12 @@
-"""Accuracy of replay layers side by side: the same stream, learned above each of them.
+"""Accuracy of several replay layers on the same stream.
 
 - photographs: fifty classes of Caltech photographs, ImageNet weights (`../shared`), memory 1000;
-- synthetic: the drawn videos with the demo backbone, which was trained on other drawn objects;
-- shifted: the drawn videos with the ImageNet weights, which have never seen a drawing.
+- synthetic: drawn videos and the demo backbone, which was trained on other drawn objects;
+- shifted: drawn videos and the ImageNet weights, which were not trained on drawings.
 
-The stream is `lrtflite simulate`'s: 10 classes first, then one a session, two visits per class.
-Rates are the bundle's own, those that `convert` gives each layer; chosen with `--try` on a
-validation split: a quarter of the training photographs, or worlds of other seeds.
+The stream is that of `lrtflite simulate`: 10 classes first, then one class per session, two visits
+per class. The rates are the defaults of `convert` for each layer. They were chosen with `--try` on
+a validation split: a quarter of the training photographs, or worlds of other seeds.
 
     python benchmarks/replay_layers.py photographs --layers pool6 conv5_6/dw conv5_4/dw
     python benchmarks/replay_layers.py shifted --seeds 1000 --try 0.01,0.001,4 --try 0.01,0.003,4
@@ -19,7 +19,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from bundles import IMAGENET, PHOTOGRAPHS, converted
@@ -55,15 +55,17 @@ def main() -> None:
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--layers", nargs="+", default=["pool6", "conv5_6/dw", "conv5_4/dw"])
     parser.add_argument("--seeds", type=int, nargs="+")
-    parser.add_argument("--validation", action="store_true", help="judge a quarter of the training")
+    parser.add_argument(
+        "--validation", action="store_true", help="test on a quarter of the training frames"
+    )
     parser.add_argument(
         "--try",
         dest="tried",
         type=rates,
         action="append",
-        help="lr,trunk_lr,epochs[,moment_rate] in place of the bundle's; may be repeated",
+        help="lr,trunk_lr,epochs[,moment_rate] instead of the bundle's; may be repeated",
     )
-    parser.add_argument("--classes", type=int, help="a part of the stream only")
+    parser.add_argument("--classes", type=int, help="use only this many classes of the stream")
     parser.add_argument("--runtime", default="auto")
     arguments = parser.parse_args()
     try:
@@ -75,12 +77,11 @@ def main() -> None:
 def rates(text: str) -> Callable[[Training], Training]:
     lr, trunk_lr, epochs, *rest = text.split(",")
     (moment_rate,) = rest or (None,)
-    return lambda usual: replace(
-        usual,
+    return lambda default: default.with_options(
         lr=float(lr),
         trunk_lr=float(trunk_lr),
         epochs=int(epochs),
-        moment_rate=usual.moment_rate if moment_rate is None else float(moment_rate),
+        moment_rate=None if moment_rate is None else float(moment_rate),
     )
 
 
@@ -93,13 +94,14 @@ def run(case: Case, arguments: argparse.Namespace) -> str:
     ]
     for layer in arguments.layers:
         bundle = convert(case, layer)
-        usual = bundle.manifest.training
-        for training in [change(usual) for change in arguments.tried or [lambda usual: usual]]:
+        default = bundle.manifest.training
+        for training in [change(default) for change in arguments.tried or [lambda same: same]]:
             found = [judge(bundle, case, training, arguments, seed) for seed in seeds]
-            of_trunk = [f"{training.trunk_lr:g}", f"{training.moment_rate:g}"]
-            trunk_lr, moment_rate = of_trunk if bundle.manifest.trains_trunk else ["", ""]
+            values = {name: f"{value:g}" for name, value in training.values.items()}
+            # A bundle without a trunk lacks these rates.
+            trunk_lr, moment_rate = values.get("trunk_lr", ""), values.get("moment_rate", "")
             lines.append(
-                f"{layer:12} {training.lr:6g} {trunk_lr:>8} {moment_rate:>7} {training.epochs:6}  "
+                f"{layer:12} {values['lr']:>6} {trunk_lr:>8} {moment_rate:>7} {training.epochs:6}  "
                 + " ".join(f"{value:6.3f}" for value in found)
                 + f"  {np.mean(found):6.3f}"
             )
@@ -133,7 +135,7 @@ def judge(
 
 
 def convert(case: Case, layer: str) -> Bundle:
-    """The bundle of a layer, converted once."""
+    """Return the bundle of a layer, which is converted only once."""
     name = "demo" if case.weights == "demo" else "imagenet"
     words = ["--replay-layer", layer, "--weights", case.weights]
     return Bundle.open(converted(f"layers/{name}-{layer.replace('/', '-')}", words))

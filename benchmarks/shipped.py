@@ -1,9 +1,9 @@
-"""Does a device forget what it shipped with? Ten classes of photographs shipped, five more taught.
+"""Forgetting of the classes that a bundle shipped with: ten classes ship, five more are taught.
 
-In each draw fifteen classes are chosen, ten to ship and five to come. `teach` makes the bundle that
-ships; a new learner opens it and is taught the five one by one. Held-out photographs of the ten are
-tested before and after. With `--host WEIGHTS` the ten are trained by `lrtflite train` instead, and
-`convert --model` ships them with their memory, or without one (`--seed-memory 0`).
+Each draw chooses fifteen classes of photographs, ten to ship and five for later. `teach` makes the
+bundle that ships. A new learner opens it and is taught the five one by one. Held-out photographs of
+the ten are tested before and after. With `--host WEIGHTS`, `lrtflite train` trains the ten instead,
+and `convert --model` ships them with a replay memory, or without one (`--seed-memory 0`).
 
     python benchmarks/shipped.py BUNDLE [--draws 0 1 2] [--host WEIGHTS [--seed-memory 0]]
 """
@@ -31,7 +31,7 @@ SHIPPED, LATER = 10, 5
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("bundle", type=Path, help="one that has been taught nothing")
+    parser.add_argument("bundle", type=Path, help="bundle that has not been taught yet")
     parser.add_argument("--draws", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--photographs", type=Path, default=PHOTOGRAPHS)
     parser.add_argument("--host", metavar="WEIGHTS", help="train on the host from these weights")
@@ -56,7 +56,7 @@ def cells(row: Sequence[float]) -> str:
 
 
 def run(arguments: argparse.Namespace, draw: int) -> tuple[float, float, float]:
-    """Accuracy on the shipped classes before and after, and on the later ones."""
+    """Return the accuracy on the shipped classes before and after, and on the later ones."""
     bundle, photographs = arguments.bundle, arguments.photographs
     names = sorted(path.name for path in photographs.iterdir() if path.is_dir())
     chosen = np.random.default_rng(draw).permutation(len(names))[: SHIPPED + LATER]
@@ -79,7 +79,7 @@ def run(arguments: argparse.Namespace, draw: int) -> tuple[float, float, float]:
 
 
 def train(folder: Path, out: Path, weights: str, seed_memory: str) -> None:
-    """Make the bundle that ships by training on the host."""
+    """Train on the host, and write the bundle that ships."""
     model = folder / "model.keras"
     lrtflite(
         [
@@ -97,7 +97,7 @@ def train(folder: Path, out: Path, weights: str, seed_memory: str) -> None:
 
 
 def part(photographs: Path, names: Sequence[str], folder: Path, size: int) -> FrameSource:
-    """Some classes of a folder as a data set of their own."""
+    """Return a data set of some classes of a folder."""
     folder.mkdir()
     for name in names:
         (folder / name).symlink_to((photographs / name).resolve())

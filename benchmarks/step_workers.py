@@ -1,15 +1,16 @@
 """One contestant of training_step.py, alone in its process.
 
-It reads a number of steps a line and answers each with a line of JSON: milliseconds of each step,
+It reads a number of steps per line, and answers with a line of JSON: the milliseconds of each step,
 and the memory of the process so far.
 
     echo 3 | python benchmarks/step_workers.py litert BUNDLE
-    echo 3 | python benchmarks/step_workers.py litert-answer BUNDLE     # one frame named instead
+    echo 3 | python benchmarks/step_workers.py litert-answer BUNDLE     # infers one frame instead
     echo 3 | python benchmarks/step_workers.py torch-renorm-nhwc BUNDLE
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -25,13 +26,13 @@ from lrtflite.errors import LrtfliteError
 from lrtflite.quiet import quiet_stderr
 from lrtflite.runtime import RUNTIMES, Model
 
-# A runtime with this behind its name answers, it does not train.
+# Suffix of a runtime that infers instead of training.
 ANSWER = "-answer"
 
 
 @dataclass(frozen=True)
 class Reply:
-    """Of one line of steps; memory in MB: the peak so far, and what is mapped from files now."""
+    """The reply to one line: milliseconds per step, peak memory, and memory mapped from files."""
 
     ms: list[float]
     peak_mb: float
@@ -39,7 +40,7 @@ class Reply:
 
 
 class Worker:
-    """The parent's side: a process that is idle until it is asked for steps."""
+    """The parent's side of a contestant, whose process is idle between requests."""
 
     def __init__(self, contestant: str, bundle: Path) -> None:
         self.contestant = contestant
@@ -54,7 +55,7 @@ class Worker:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.communicate()  # the end of its input is the end of it
+        self._process.communicate()  # the process ends when its input ends
 
     def steps(self, count: int) -> Reply:
         assert self._process.stdin is not None
@@ -63,16 +64,22 @@ class Worker:
             self._process.stdin.write(f"{count}\n")
             self._process.stdin.flush()
         except BrokenPipeError:
-            pass  # then it has nothing to say either
+            pass  # the process has ended, so no line follows
         line = self._process.stdout.readline()
         if not line:
-            raise LrtfliteError(f"The process of {self.contestant} ended early; see above")
+            raise LrtfliteError(
+                f"The process of {self.contestant} ended early; fix the error above"
+            )
         return Reply(**json.loads(line))
 
 
 def main() -> None:
-    contestant, path = sys.argv[1:]
-    bundle = Bundle.open(path)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("contestant", help="a runtime, or torch-NORM-ORDER")
+    parser.add_argument("bundle")
+    arguments = parser.parse_args()
+    contestant: str = arguments.contestant
+    bundle = Bundle.open(arguments.bundle)
     runtime = contestant.removesuffix(ANSWER)
     if runtime in RUNTIMES:
         make = bundle_answer if contestant.endswith(ANSWER) else bundle_step
@@ -83,7 +90,7 @@ def main() -> None:
         manifest = bundle.manifest
         step = training_step(
             *contestant.split("-")[1:],
-            batch=manifest.batch_size,
+            batch=manifest.feeding.batch_size,
             classes=manifest.slots,
             training=manifest.training,
         )
@@ -93,7 +100,7 @@ def main() -> None:
 
 
 def bundle_step(bundle: Bundle, runtime: str) -> Callable[[], Any]:
-    """One call of a head's `train` on a batch of random latents, in a session with all classes."""
+    """Return a function that calls `train` on random latents, in a session with all classes."""
     manifest = bundle.manifest
     with quiet_stderr():
         head = Model(bundle.head, runtime=runtime, threads=1)
@@ -105,14 +112,14 @@ def bundle_step(bundle: Bundle, runtime: str) -> Callable[[], Any]:
         rng.standard_normal(out=latents, dtype=np.float32)
         np.maximum(latents, 0, out=latents)
     targets = np.eye(manifest.slots, dtype=np.float32)[np.arange(len(latents)) % manifest.slots]
-    rates = manifest.training.inputs(head.signatures["train"].inputs)
-    start = manifest.training.inputs(head.signatures["begin"].inputs)
+    rates = manifest.training.scalars(head.signatures["train"].inputs)
+    start = manifest.training.scalars(head.signatures["begin"].inputs)
     head.run("begin", counts=targets.sum(axis=0), **start)
     return lambda: head.run("train", latents=latents, targets=targets, **rates)
 
 
 def bundle_answer(bundle: Bundle, runtime: str) -> Callable[[], Any]:
-    """One frame through both models, as a camera loop does."""
+    """Return a function that passes one frame through both models, as a camera loop does."""
     with quiet_stderr():
         features = Model(bundle.features, runtime=runtime, threads=1)
         head = Model(bundle.head, runtime=runtime, threads=1)
@@ -128,12 +135,12 @@ def _timed(step: Callable[[], Any]) -> float:
 
 
 def _memory_mb(field: str) -> float:
-    """A line of /proc/self/status, which counts in KiB."""
+    """Return a value of /proc/self/status, which is in KiB, in MB."""
     for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         name, _, value = line.partition(":")
         if name == field:
             return int(value.split()[0]) * 1024 / 1e6
-    raise LrtfliteError(f"Expected {field} in /proc/self/status, got none; this needs Linux")
+    raise LrtfliteError(f"Expected {field} in /proc/self/status, got none; run this on Linux")
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""How far strategies lie apart on the synthetic stream, with the demo bundle and its own head.
+"""Comparison of ways to learn the synthetic stream, all with the demo bundle and its head.
 
-Fifty objects, 10 in the first session, then one object a session. Accuracy over the whole test set
-after the last session, per seed of the world; each strategy sees the same latents.
+There are fifty objects: 10 in the first session, then one object per session. The figures are the
+accuracy on the whole test set after the last session, per seed of the world. All ways learn from
+the same latents.
 
-- cumulative: one session with everything at once, for 40 epochs;
+- cumulative: one session with all frames, for 40 epochs;
 - replay: CWR* with a replay memory, as `lrtflite simulate` runs it;
 - no replay: CWR* alone;
 - naive: plain fine-tuning of the same head on one session after another, 40 epochs each.
@@ -16,7 +17,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,13 +25,15 @@ from worlds import Latents, World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
 from lrtflite.bundle import demo_bundle
+from lrtflite.contract import ZERO
 from lrtflite.machine import this_machine
-from lrtflite.memory import ReplayMemory
 from lrtflite.metrics import accuracy
-from lrtflite.minibatch import Composition, minibatches
+from lrtflite.minibatch import Patterns, minibatches
+from lrtflite.replay.memory import ReplayMemory
 from lrtflite.runtime import Model, describe_runtime
 
-LONG = 40  # epochs of cumulative, and of naive in each session
+# Epochs of cumulative, and of naive in each session.
+LONG = 40
 TARGETS = "cumulative at least 0.85, naive below 0.30, replay within 0.05 of cumulative"
 
 
@@ -39,10 +41,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--seeds", type=int, nargs="+", default=[2000, 2001, 2002])
     parser.add_argument("--visits", type=int, default=2)
-    parser.add_argument("--replay-size", type=int, help="latents kept  [the bundle's]")
+    parser.add_argument("--replay-size", type=int, help="latents to keep  [the bundle's]")
     parser.add_argument("--epochs", type=int, help="per session  [the bundle's]")
     parser.add_argument("--lr", type=float, help="[the bundle's]")
-    parser.add_argument("--bundle", type=Path, help="in place of the demo bundle")
+    parser.add_argument("--bundle", type=Path, help="bundle to use instead of the demo bundle")
     parser.add_argument("--runtime", default="auto")
     arguments = parser.parse_args()
     try:
@@ -65,7 +67,7 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
         "replay": lambda world: learn_stream(bundle, world, training, memory, runtime=runtime),
         "no replay": lambda world: learn_stream(bundle, world, training, 0, runtime=runtime),
         "naive": lambda world: fine_tune(
-            bundle, world, replace(training, epochs=LONG), runtime=runtime
+            bundle, world, training.with_options(epochs=LONG), runtime=runtime
         ),
     }
     rows = []
@@ -78,9 +80,9 @@ def run(bundle: Bundle, arguments: argparse.Namespace) -> str:
         lines.append(" ".join([f"{seed:>6}", *(f"{value:10.3f}" for value in row)]))
     frames = sum(len(labels) for _, labels in world.sessions)
     lines += [
-        f"targets, of the mean: {TARGETS}",
+        f"targets for the mean: {TARGETS}",
         f"{len(world.sessions)} sessions, {frames} frames, {len(world.test_labels)} test frames; "
-        f"{memory} latents, {training.epochs} epochs, lr {training.lr:g}; cumulative "
+        f"{memory} latents, {training.epochs} epochs, lr {training.values['lr']:g}; cumulative "
         f"and naive {LONG} epochs; backbone: {manifest.backbone}",
         f"{describe_runtime(Model(bundle.head, runtime=runtime).runtime)}, on {this_machine()}",
     ]
@@ -91,7 +93,7 @@ def learn_at_once(
     bundle: Bundle, world: World, training: Training, *, runtime: str
 ) -> NDArray[np.intp]:
     everything = World([_together(world)], world.test, world.test_labels)
-    longer = replace(training, epochs=LONG)
+    longer = training.with_options(epochs=LONG)
     return learn_stream(bundle, everything, longer, 0, runtime=runtime)
 
 
@@ -103,32 +105,31 @@ def _together(world: World) -> tuple[Latents, list[int]]:
 def fine_tune(
     bundle: Bundle, world: World, training: Training, *, runtime: str
 ) -> NDArray[np.intp]:
-    """Plain SGD through the bundle's head.
+    """Train by plain SGD through the bundle's head, and return the predicted slots.
 
-    Where nothing is past (counts 0) and every class counts as present, `begin` loads all weights
-    and `consolidate` puts them back, less one scalar, which no argmax sees: CWR* is switched off.
+    CWR* is switched off: with all past counts 0 and every class present, `begin` loads all weights,
+    and `consolidate` puts them back minus one scalar, which does not change any argmax.
     """
     manifest = bundle.manifest
     head = Model(bundle.head, runtime=runtime)
     present = np.ones(manifest.slots, np.float32)
-    rates = training.inputs(head.signatures["train"].inputs)
-    nothing = ReplayMemory(0, manifest.latent_shape)
+    rates = training.scalars(head.signatures["train"].inputs)
+    start = training.scalars(head.signatures["begin"].inputs)
+    nothing = ReplayMemory(0, manifest.latent_form, policy=manifest.policy, codec=manifest.codec)
     rng = np.random.default_rng(0)
     for latents, labels in world.sessions:
-        state = head.run("save")
+        state = head.run("save", zero=ZERO)
         state["past"] = np.zeros_like(state["past"])
         head.run("restore", **state)
-        head.run("begin", counts=present, **training.inputs(head.signatures["begin"].inputs))
-        composition = Composition(new=manifest.batch_size, replayed=0)
-        steps = composition.steps_per_epoch(len(latents)) * training.epochs
+        head.run("begin", counts=present, **start)
+        feeding = training.feeding
         for batch, targets in minibatches(
-            latents,
-            np.array(labels, np.int32),
-            nothing,
-            composition=composition,
-            steps=steps,
-            slots=manifest.slots,
+            Patterns(latents, np.array(labels, np.int32), nothing),
+            feeding,
+            steps=feeding.steps_per_epoch(new=len(latents), stored=0) * feeding.epochs,
+            classes=manifest.slots,
             rng=rng,
+            out=head.buffer("train", "latents"),
         ):
             head.run("train", latents=batch, targets=targets, **rates)
         head.run("consolidate", counts=present)

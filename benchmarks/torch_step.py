@@ -1,8 +1,8 @@
 """The PyTorch side of training_step.py: the units above conv5_4/dw, and one SGD step on them.
 
-The same network as the bundle's head: MobileNetV1 alpha 1.0 above its replay layer, ReLU6, the
-stride of 2 padded at the bottom and the right, a classifier without bias, soft targets, weight
-decay on kernels and classifier only.
+The network is the same as the bundle's head: MobileNetV1 alpha 1.0 above its replay layer, with
+ReLU6, padding at the bottom and right before the stride of 2, a classifier without bias, soft
+targets, and weight decay on kernels and classifier only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from lrtflite.manifest import Training
 
-# Above conv5_4/dw: kind, channels in and out, stride.
+# Units above conv5_4/dw: kind, input channels, output channels, stride.
 UNITS = (
     ("pointwise", 512, 512, 1),
     ("depthwise", 512, 512, 1),
@@ -30,10 +30,10 @@ R_MAX, D_MAX, EPSILON = 3.0, 5.0, 1e-5
 
 
 class BatchRenorm(nn.Module):
-    """Batch Renorm in training mode, in Python: the same function as the bundle's.
+    """Batch Renorm in training mode, computed as in the bundle.
 
-    The variance from differences, as the bundle takes it, and one scale and shift per channel,
-    which is faster than the formula's (x - mean) / sigma * r + d.
+    It uses one scale and shift per channel, which is faster than the formula's
+    (x - mean) / sigma * r + d.
     """
 
     mean: torch.Tensor
@@ -66,14 +66,14 @@ class BatchRenorm(nn.Module):
 def training_step(
     norm: str, order: str, *, batch: int, classes: int, training: Training
 ) -> Callable[[], Any]:
-    """One full SGD step on a batch of random latents.
+    """Return a function that takes one full SGD step on random latents.
 
-    `norm` is `renorm` or `batchnorm`, `order` of the axes in memory `nhwc` or `nchw`.
+    `norm` is `renorm` or `batchnorm`; `order`, of the axes in memory, is `nhwc` or `nchw`.
     """
     torch.set_num_threads(1)
     torch.manual_seed(0)
     layout = torch.channels_last if order == "nhwc" else torch.contiguous_format
-    model = network(norm, classes=classes, rate=training.moment_rate)
+    model = torch_network(norm, classes=classes, rate=training.values["moment_rate"])
     model.to(memory_format=layout)
     optimizer = sgd(model, training)
     latents = torch.empty(batch, *LATENT, memory_format=layout).normal_().relu_()
@@ -89,8 +89,8 @@ def training_step(
     return step
 
 
-def network(norm: str, *, classes: int, rate: float) -> Any:
-    """An nn.Sequential; torch's types know no `to` with a memory format, hence Any."""
+def torch_network(norm: str, *, classes: int, rate: float) -> Any:
+    """Return an nn.Sequential, typed as Any because torch's hints lack `to(memory_format=)`."""
     layers: list[nn.Module] = []
     for kind, channels, filters, stride in UNITS:
         if stride == 2:
@@ -119,16 +119,17 @@ def network(norm: str, *, classes: int, rate: float) -> Any:
 
 
 def sgd(model: Any, training: Training) -> torch.optim.SGD:
-    """The rates of the bundle: another lr for the classifier, no decay of gamma and beta."""
+    """Return SGD with the bundle's rates: a separate lr for the classifier, no decay of norms."""
     *trunk, classifier = model
     weights = [layer.weight for layer in trunk if isinstance(layer, nn.Conv2d)]
     norms = [p for layer in trunk if not isinstance(layer, nn.Conv2d) for p in layer.parameters()]
-    decay = training.weight_decay
+    rates = training.values
+    decay = rates["weight_decay"]
     return torch.optim.SGD(
         [
-            {"params": weights, "lr": training.trunk_lr, "weight_decay": decay},
-            {"params": norms, "lr": training.trunk_lr},
-            {"params": classifier.parameters(), "lr": training.lr, "weight_decay": decay},
+            {"params": weights, "lr": rates["trunk_lr"], "weight_decay": decay},
+            {"params": norms, "lr": rates["trunk_lr"]},
+            {"params": classifier.parameters(), "lr": rates["lr"], "weight_decay": decay},
         ],
-        momentum=training.momentum,
+        momentum=rates["momentum"],
     )

@@ -1,9 +1,10 @@
-"""How long one SGD step above a replay layer takes, and how much RAM; beside PyTorch.
+"""Duration and RAM of one SGD step above a replay layer, compared with PyTorch.
 
-MobileNetV1 alpha 1.0, 128 px, 50 classes, mini-batches of 21 new + 107 replayed, one thread. A step
-is all of it: forward with Batch Renorm in training mode, backward, momentum, weight decay, moments.
-Each contestant lives in a process of its own; they take turns, so that other programs on the
-machine disturb all alike. Bundles are converted once, into build/steps.
+The network is MobileNetV1 alpha 1.0 at 128 px with 50 classes, mini-batches of 21 new + 107
+replayed latents, and one thread. A step is complete: forward with Batch Renorm in training mode,
+backward, momentum, weight decay, moments. Each contestant has a process of its own. They take
+turns, so that other programs on the machine disturb all equally. Bundles are converted once, into
+build/steps.
 
     python benchmarks/training_step.py [--layers-table [--layers LAYER ...]]
 """
@@ -38,7 +39,8 @@ TORCH = {
     "torch-renorm": "PyTorch, Batch Renorm in Python",
     "torch-batchnorm": "PyTorch, its fused Batch Norm",
 }
-ORDERS = ("nhwc", "nchw")  # of PyTorch's arrays; which is faster depends on the network
+# Memory layouts of PyTorch's arrays. Which is faster depends on the network.
+ORDERS = ("nhwc", "nchw")
 BASELINE = TORCH["torch-renorm"]
 TARGETS = {"litert": "<= 0.85, <= 420 MB (aim 0.65, 260 MB)", "tflite": "<= 1.8"}
 
@@ -46,7 +48,7 @@ TARGETS = {"litert": "<= 0.85, <= 420 MB (aim 0.65, 260 MB)", "tflite": "<= 1.8"
 def main() -> None:
     arguments = parse()
     weights: str = arguments.weights
-    load = os.getloadavg()[0]  # other programs on the cores are in every figure
+    load = os.getloadavg()[0]  # other programs affect every figure
     print(f"One SGD step, wall time, 1 thread; load {load:.1f} before the run", flush=True)
     try:
         pick_runtime("litert")  # every section needs it
@@ -63,26 +65,26 @@ def parse() -> argparse.Namespace:
     weights = str(IMAGENET) if IMAGENET.exists() else "imagenet"
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--steps", type=int, default=3, help="of each contestant in a round")
+    parser.add_argument("--steps", type=int, default=3, help="steps of each contestant in a round")
     parser.add_argument("--layers-table", action="store_true", help="one row per replay layer")
     parser.add_argument(
         "--layers",
         nargs="+",
         choices=REPLAY_LAYERS,
         metavar="LAYER",
-        help="of the table [every layer, which takes an hour to convert]",
+        help="layers of the table [all of them, which take an hour to convert]",
     )
     parser.add_argument("--weights", default=weights, help="[%(default)s]")
     arguments = parser.parse_args()
     if min(arguments.rounds, arguments.steps) < 1:
-        parser.error("expected at least 1 round of at least 1 step")
+        parser.error("expected at least 1 round of at least 1 step; give more")
     if arguments.layers and not arguments.layers_table:
-        parser.error("--layers goes with --layers-table")
+        parser.error("expected --layers-table with --layers; add it")
     return arguments
 
 
 def comparison(weights: str, rounds: int, steps: int) -> str:
-    """LiteRT, tflite-runtime and PyTorch on the same step."""
+    """Compare LiteRT, tflite-runtime and PyTorch on the same step."""
     bundle = bundle_of(weights, LAYER, BATCH)
     torch = importlib.util.find_spec("torch") is not None
     runtimes = installed_runtimes()
@@ -116,7 +118,7 @@ def comparison(weights: str, rounds: int, steps: int) -> str:
 
 
 def batch_sizes(weights: str, rounds: int, steps: int) -> str:
-    """Whether the cost is linear in the mini-batch."""
+    """Show that the cost is linear in the size of the mini-batch."""
     bundles = [bundle_of(weights, LAYER, batch) for batch in BATCHES]
     found = measure([("litert", bundle) for bundle in bundles], rounds=rounds, steps=steps)
     rows = [["batch", "ms/step", "quartiles", "ms/pattern", "peak RSS"]]
@@ -127,7 +129,7 @@ def batch_sizes(weights: str, rounds: int, steps: int) -> str:
 
 
 def replay_layers(weights: str, layers: Sequence[str]) -> str:
-    """A row per replay layer, beside the paper's computation column."""
+    """Return a table with one row per replay layer, next to the paper's computation column."""
     computation = papers_computation()
     timings, answers, latent_bytes = {}, {}, {}
     for layer in layers:
@@ -159,7 +161,7 @@ def replay_layers(weights: str, layers: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class Timing:
-    """What one contestant took: milliseconds (rounds, steps), and its memory in the end."""
+    """The measurements of one contestant: milliseconds (rounds, steps), and its final memory."""
 
     ms: np.ndarray[tuple[int, int], np.dtype[np.float64]]
     peak_mb: float
@@ -170,7 +172,7 @@ class Timing:
         return float(np.median(self.ms))
 
     def ratio_to(self, other: Timing) -> float:
-        """Median over the rounds, which both shared."""
+        """Return the median ratio over the rounds, which both contestants took part in."""
         return float(np.median(np.median(self.ms, axis=1) / np.median(other.ms, axis=1)))
 
     def cells(self) -> list[str]:
@@ -182,7 +184,7 @@ class Timing:
 
 
 def measure(contestants: Sequence[tuple[str, Path]], *, rounds: int, steps: int) -> list[Timing]:
-    """Let them take turns, after one step each that does not count."""
+    """Let the contestants take turns, after one step each that is not counted."""
     with ExitStack() as stack:
         workers = [stack.enter_context(Worker(*contestant)) for contestant in contestants]
         for worker in workers:
@@ -195,7 +197,7 @@ def measure(contestants: Sequence[tuple[str, Path]], *, rounds: int, steps: int)
 
 
 def bundle_of(weights: str, layer: str, batch: int) -> Path:
-    """The bundle for a layer and a batch size."""
+    """Return the bundle for a layer and a batch size."""
     name = layer.replace("/", "-") + (f"-{batch}" if batch != BATCH else "")
     words = ["--replay-layer", layer, "--weights", weights, "--alpha", "1.0"]
     words += ["--batch-size", str(batch), "--new-per-batch", str(batch * NEW // BATCH)]
@@ -203,13 +205,13 @@ def bundle_of(weights: str, layer: str, batch: int) -> Path:
 
 
 def papers_computation() -> dict[str, float]:
-    """Layer -> percent of native rehearsal, as the paper counts."""
+    """Return the computation of each layer in percent of native rehearsal, as the paper counts."""
     found = json.loads(lrtflite(["layers", "--json"]))
     return {layer["name"]: layer["computation"] for layer in found["layers"]}
 
 
 def table(rows: list[list[str]]) -> list[str]:
-    """Lines with the first column and a last one called target to the left, figures right."""
+    """Return lines; the first column and `target` are aligned left, figures right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     left = [number == 0 or header == "target" for number, header in enumerate(rows[0])]
     return [

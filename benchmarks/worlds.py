@@ -1,4 +1,4 @@
-"""A stream as latents, extracted once, for studies that learn it again and again."""
+"""A stream of latents, extracted once, for benchmarks that learn it many times."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ Latents = NDArray[Any]
 
 @dataclass(frozen=True)
 class World:
-    """What each session brings, and what is judged in the end."""
+    """The latents and labels of each session, and those of the test set."""
 
     sessions: list[tuple[Latents, list[int]]]
     test: Latents
     test_labels: list[int]
 
     def validation(self, *, every: int = 4) -> World:
-        """Another split of the training patterns: each fourth of a class is judged, not learned."""
+        """Return another split of the training patterns: every fourth of a class is for testing."""
         seen: dict[int, int] = {}
         sessions, held, held_labels = [], [], []
         for latents, labels in self.sessions:
@@ -40,10 +40,12 @@ class World:
         return World(sessions, np.stack(held), held_labels)
 
     def of_classes(self, count: int) -> World:
-        """What it has of `count` classes: those of the first session, then the lowest numbers."""
+        """Return the part with `count` classes: those of the first session, then by number."""
         first = set(self.sessions[0][1])
         if count < len(first):
-            raise InputError(f"Expected at least the first {len(first)} classes, got {count}")
+            raise InputError(
+                f"Expected at least the first {len(first)} classes, got {count}; give more"
+            )
         others = sorted(set(self.test_labels) - first)
         chosen = first.union(others[: count - len(first)])
         judged = [row for row, label in enumerate(self.test_labels) if label in chosen]
@@ -55,6 +57,7 @@ class World:
 
 
 def extract(bundle: Bundle, dataset: str, *, seed: int, visits: int, runtime: str) -> World:
+    """Extract the latents of a whole data set."""
     source = open_source(dataset, size=bundle.manifest.input_size, seed=seed)
     stream = nic_stream(source, StreamOptions(visits=visits, seed=seed))
     with Learner.open(bundle, runtime=runtime) as learner:
@@ -72,7 +75,7 @@ def extract(bundle: Bundle, dataset: str, *, seed: int, visits: int, runtime: st
 def learn_stream(
     bundle: Bundle, world: World, training: Training, memory: int, *, runtime: str, seed: int = 0
 ) -> NDArray[np.intp]:
-    """(n,) the slot that each test pattern is given after the last session."""
+    """Return the predicted slot (n,) of each test pattern after the last session."""
     with Learner.open(bundle, runtime=runtime, replay_size=memory, seed=seed) as learner:
         for latents, labels in world.sessions:
             learner.learn_latents(latents, slot=labels, training=training)

@@ -14,16 +14,16 @@ from pathlib import Path
 
 from lrtflite.errors import InputError
 
-# Seconds between two answers in a log.
+# Least seconds between two answers in a log.
 LOG_EVERY = 1.0
-# Longest line of a command, in bytes; no label is as long.
+# Longest command line in bytes, longer than any label.
 LONGEST_LINE = 4096
-# Go to the line above and erase all from there.
+# Terminal codes: go to the line above, erase to the end of the screen.
 ABOVE = "\r\033[A\033[J"
 
 
 class Screen:
-    """The last two lines of a terminal, one to answer and one to type in; else plain lines."""
+    """Print on the last two lines of a terminal, answers above the input line, or to a log."""
 
     def __init__(self) -> None:
         self.is_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
@@ -33,26 +33,26 @@ class Screen:
         self._logged = -LOG_EVERY
 
     def prompt(self) -> None:
-        """Begin the two lines, at the start of a line."""
+        """Draw the answer line and the input line, from the start of a line."""
         if self.is_terminal:
             self._is_drawn = True
             print(f"{self._shown}\n> ", end="", flush=True)
 
     def say(self, text: str) -> None:
-        """Print a line that stays."""
+        """Print a line that is not overwritten."""
         print(f"{ABOVE if self._is_drawn else ''}{text}", flush=True)
         if self._is_drawn:
             self.prompt()
 
     def show(self, text: str) -> None:
-        """Write over the line above the one to type in."""
+        """Overwrite the line above the input line."""
         text = text[: shutil.get_terminal_size().columns - 1]
         if self.is_terminal and text != self._shown:
             self._shown = text
             print(f"\0337\033[A\r\033[K{text}\0338", end="", flush=True)
 
     def answer(self, text: str, winner: str) -> None:
-        """Show an answer; in a log, print it when it names another winner."""
+        """Show an answer; in a log, print it only if the winner has changed."""
         self.show(text)
         now = time.monotonic()
         if not self.is_terminal and winner != self._winner and now - self._logged >= LOG_EVERY:
@@ -66,7 +66,7 @@ class Screen:
 
 
 class Notes(logging.Handler):
-    """Say what the library logs, such as advice on how to teach, as the loop says all else."""
+    """Print log messages of the library, such as advice on teaching, on the screen."""
 
     def __init__(self, screen: Screen) -> None:
         super().__init__()
@@ -77,7 +77,7 @@ class Notes(logging.Handler):
 
 
 class Lines:
-    """Lines from the keyboard and from a FIFO, as they come."""
+    """Read lines from the keyboard and from a FIFO."""
 
     def __init__(self, fifo: Path | None) -> None:
         self._waiting: deque[str] = deque()
@@ -86,12 +86,12 @@ class Lines:
             if not fifo.exists():
                 os.mkfifo(fifo, 0o660)
             if not stat.S_ISFIFO(fifo.stat().st_mode):
-                raise InputError(f"Expected a FIFO for commands, got {fifo}; remove it")
-            # Open for writing too: the end of one writer is not the end of all commands.
+                raise InputError(f"Expected a FIFO for commands, got the file {fifo}; remove it")
+            # Also open for writing, or the FIFO would end when its first writer closes it.
             self._begun[os.open(fifo, os.O_RDWR | os.O_NONBLOCK)] = b""
 
     def next(self, wait: float) -> str | None:
-        """Return the next line, or None if there is none after `wait` seconds."""
+        """Return the next line, or None after `wait` seconds without one."""
         if not self._waiting:
             for source in select.select(list(self._begun), [], [], max(0.0, wait))[0]:
                 self._read(source)
@@ -105,6 +105,6 @@ class Lines:
         self._begun[source] = rest
         self._waiting.extend(" ".join(line.decode(errors="replace").split()) for line in lines)
         if not data:
-            del self._begun[source]  # read no more: the end of a file stays ready for ever
+            del self._begun[source]  # a file at its end is always ready, so stop polling it
             if os.isatty(source):
                 self._waiting.append("quit")  # Ctrl-D

@@ -1,11 +1,11 @@
-"""A camera that learns: it says what it sees; type a name and press Enter to teach it that.
+"""A camera that learns: it names what it sees; type a name and press Enter to teach a new thing.
 
     python camera_loop.py bundle --camera /dev/video0 --state state
 
-It reads /dev/video0, or else a Raspberry Pi camera; cameras.py lists what else `--camera` takes,
-and camera_console.py has the screen and the keyboard.
-Without a terminal it prints answers only, and takes commands, one a line, from its standard input
-or from the FIFO `--commands`. `quit`, Ctrl-C and SIGTERM end it; the state keeps what it learned.
+The default camera is /dev/video0, or else a Raspberry Pi camera. cameras.py lists the other values
+of `--camera`; camera_console.py has the screen and the keyboard. Without a terminal, the loop
+prints plain lines and reads commands, one per line, from its standard input or from the FIFO
+`--commands`. `quit`, Ctrl-C and SIGTERM end it; the state folder keeps all finished sessions.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from lrtflite import Bundle, Learner, LrtfliteError, Progress, fit_frame
 from lrtflite.quiet import quiet_stderr
 
 HELP = """\
-NAME             look for {seconds:g} s and learn what is in front of the camera as NAME
+NAME             look for {seconds:g} s and learn the thing in front of the camera as NAME
 undo             take the last change back
 rename OLD NEW   give a thing another name
 forget NAME      unlearn a thing
 help             show these lines
-quit             end; what was learned is kept"""
+quit             end and keep everything learned so far"""
 COMMANDS = {
     "undo": "undo",
     "rename": "rename OLD NEW",
@@ -43,7 +43,7 @@ ANSWERS_PER_SECOND = 10
 
 
 class Loop:
-    """Answer about what the camera sees, and do as the lines say."""
+    """Name what the camera sees, and carry out commands."""
 
     def __init__(
         self, learner: Learner, camera: Camera, screen: Screen, *, seconds: float, fps: float
@@ -53,6 +53,7 @@ class Loop:
         self._seconds, self._fps = seconds, fps
 
     def run(self, lines: Lines) -> None:
+        """Answer and carry out commands until `quit` or the end of the video."""
         if self._screen.is_terminal:
             print("Show a thing to the camera, type its name and press Enter.")
             print(f"{HELP.format(seconds=self._seconds)}\n{self._known()}")
@@ -95,12 +96,12 @@ class Loop:
             self._learner.rename(old, new)
             self._screen.say(f"Renamed {old} to {new}.")
         elif command in COMMANDS:
-            self._screen.say(f"Expected `{COMMANDS[command]}`, got {line!r}")
+            self._screen.say(f"Expected `{COMMANDS[command]}`, got {line!r}; type it again")
         elif line:
             self._teach(line)
 
     def _split(self, names: list[str]) -> tuple[str, str]:
-        """Return the old and the new name, each of which may be several words."""
+        """Return the old and the new name; each may have several words."""
         for count in range(len(names) - 1, 0, -1):
             if " ".join(names[:count]) in self._learner.labels:
                 return " ".join(names[:count]), " ".join(names[count:])
@@ -111,14 +112,14 @@ class Loop:
             if at.phase == "train":
                 self._screen.show(f"learning {name}, step {at.done} of {at.total}")
 
-        # Latents are extracted in a second thread while this one still records.
+        # A second thread extracts latents (the features that are learned) during recording.
         report = self._learner.learn(self._record(name), name, on_progress=progress)
         self._screen.say(
             f"Learned {name} from {report.frames} frames in {report.ready_to_committed_ms:.0f} ms."
         )
 
     def _record(self, name: str) -> Iterator[Picture]:
-        """Yield frames for some seconds, at a lower rate than the camera's."""
+        """Yield frames for `--seconds`, `--fps` of them per second."""
         start, count = time.monotonic(), 0
         while (past := time.monotonic() - start) < self._seconds:
             if (picture := self._camera.next()) is None:
@@ -133,6 +134,7 @@ class Loop:
 
 
 def positive(text: str) -> float:
+    """Return a finite number above 0, for argparse."""
     if not 0 < float(text) < float("inf"):
         raise ValueError
     return float(text)
@@ -140,23 +142,32 @@ def positive(text: str) -> float:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="A camera that learns what you show it.")
-    parser.add_argument("bundle", type=Path, help="what `lrtflite convert` made")
+    parser.add_argument("bundle", type=Path, help="a bundle that `lrtflite convert` wrote")
     sources = parser.add_mutually_exclusive_group()
-    sources.add_argument("--camera", help="/dev/video0, picamera2, a stream's URL or synthetic")
-    sources.add_argument("--video", help="a video file in place of a camera")
-    parser.add_argument("--speed", type=positive, default=1, help="of a video file")
-    parser.add_argument("--state", default="state", help="where to keep what is learned")
-    parser.add_argument("--commands", type=Path, metavar="FIFO", help="made if it is not there")
-    parser.add_argument("--seconds", type=positive, default=20, help="how long to look at a thing")
-    parser.add_argument("--fps", type=positive, default=5, help="frames to learn from per second")
+    sources.add_argument(
+        "--camera", help="/dev/video0, picamera2, the URL of a stream, or synthetic (drawn videos)"
+    )
+    sources.add_argument("--video", help="a video file, instead of a camera")
+    parser.add_argument("--speed", type=positive, default=1, help="playback speed of --video")
+    parser.add_argument("--state", default="state", help="folder that keeps what is learned")
+    parser.add_argument(
+        "--commands",
+        type=Path,
+        metavar="FIFO",
+        help="FIFO to read commands from; created if missing",
+    )
+    parser.add_argument(
+        "--seconds", type=positive, default=20, help="seconds of recording per thing"
+    )
+    parser.add_argument("--fps", type=positive, default=5, help="recorded frames per second")
     options = parser.parse_args()
 
     bundle, lines = Bundle.open(options.bundle), Lines(options.commands)
     source = options.video or options.camera
     with closing(Screen()) as screen, closing(open_camera(source, speed=options.speed)) as camera:
         logging.getLogger("lrtflite").addHandler(Notes(screen))
-        camera.next()  # so that a camera that is not there leaves no state folder behind
-        with quiet_stderr():  # the runtime announces its delegate
+        camera.next()  # fail before a state folder is created
+        with quiet_stderr():  # the runtime prints a line about its delegate
             learner = Learner.open(bundle, options.state)
         with learner:
             loop = Loop(learner, camera, screen, seconds=options.seconds, fps=options.fps)
@@ -164,11 +175,11 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C
     try:
         main()
     except (LrtfliteError, OSError) as error:
         sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
-        print("Interrupted; what was learned is kept", file=sys.stderr)
+        print("Interrupted; finished sessions are kept", file=sys.stderr)
         sys.exit(130)

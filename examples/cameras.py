@@ -1,10 +1,10 @@
-"""Pictures for camera_loop.py: from a camera, a Raspberry Pi's own camera, or a video file.
+"""Read pictures for camera_loop.py from a camera, a stream or a video file.
 
-/dev/video0    a V4L2 camera, read by PyAV or else by OpenCV
-picamera2      a Raspberry Pi camera, with the package of that name
+/dev/video0    a V4L2 camera, read by PyAV, or by OpenCV if PyAV is missing
+picamera2      a Raspberry Pi camera, read by the package picamera2
 rtsp://...     a stream, read by PyAV
-mug.mp4        a video file, played at its own pace by PyAV
-synthetic      drawn videos, which need no hardware
+mug.mp4        a video file, played at its own speed by PyAV
+synthetic      drawn videos, without hardware
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import LrtfliteError
-from lrtflite.errors import MissingExtra
+from lrtflite.extras import require
 
 Picture = NDArray[np.uint8]  # (H, W, 3) RGB
 Pictures = Generator[Picture, None, None]
 FIRST_CAMERA = "/dev/video0"
 # Seconds without a picture after which a camera counts as lost.
 PATIENCE = 10.0
-# Longest pause between two pictures of a file, in seconds; a longer one is cut short.
+# Longest pause between two pictures of a file, in seconds; longer pauses are shortened.
 LONGEST_PAUSE = 5.0
 SYNTHETIC_FPS = 20
 
 
 class CameraError(LrtfliteError):
-    """A camera or file that gives no pictures, or no more."""
+    """A camera or file without pictures, or one that stopped delivering them."""
 
 
 class Camera:
     """Read pictures in a second thread and hand out the newest.
 
-    A driver queues pictures that nobody reads. Without the thread, a loop that is slower than its
-    camera would answer about what was in front of it a second ago.
+    A driver queues unread pictures. Without the thread, a loop that is slower than its camera would
+    see pictures that are a second old.
     """
 
     def __init__(self, pictures: Pictures) -> None:
@@ -53,20 +53,24 @@ class Camera:
         self._thread.start()
 
     def next(self) -> Picture | None:
-        """Wait for a picture that was not handed out yet; return None at the end of a video."""
+        """Wait for a new picture; return None at the end of a video."""
         with self._changed:
             if not self._changed.wait_for(
                 lambda: self._newest is not None or self._ended, PATIENCE
             ):
-                raise CameraError(f"No picture for {PATIENCE:g} s; check the camera and its cable")
+                raise CameraError(
+                    f"Expected a picture, got none for {PATIENCE:g} s; "
+                    "check the camera and its cable"
+                )
             picture, self._newest = self._newest, None
             if picture is None and self._error is not None:
                 raise self._error
             return picture
 
     def close(self) -> None:
+        """Stop reading and release the camera."""
         self._ended = True
-        self._thread.join(2.0)  # no longer: a camera that hangs must not keep the program
+        self._thread.join(2.0)  # a camera that hangs must not keep the program alive
 
     def _read(self) -> None:
         try:
@@ -86,7 +90,7 @@ class Camera:
 
 
 def open_camera(source: str | None, *, speed: float = 1.0) -> Camera:
-    """Open a source of the table above, by default the first camera; `speed` is for files."""
+    """Open a source from the table above, or the first camera if None; `speed` is for files."""
     source = find_camera() if source is None else source
     if source == "synthetic":
         return Camera(at_its_own_pace(synthetic(), speed=speed))
@@ -100,6 +104,7 @@ def open_camera(source: str | None, *, speed: float = 1.0) -> Camera:
 
 
 def find_camera() -> str:
+    """Return the first camera; raise CameraError if there is none."""
     if Path(FIRST_CAMERA).exists():
         return FIRST_CAMERA
     if find_spec("picamera2"):
@@ -108,7 +113,7 @@ def find_camera() -> str:
 
 
 def at_its_own_pace(pictures: Iterable[tuple[float, Picture]], *, speed: float) -> Pictures:
-    """Yield each picture at its time, in seconds from the first; `speed` 2 is twice as fast."""
+    """Yield each (seconds, picture) at its time after the first; `speed` 2 is twice as fast."""
     start = None
     for seconds, picture in pictures:
         start = time.monotonic() - seconds / speed if start is None else start
@@ -121,65 +126,76 @@ def at_its_own_pace(pictures: Iterable[tuple[float, Picture]], *, speed: float) 
 
 
 def endless(pictures: Pictures, source: str) -> Pictures:
-    """Raise CameraError where the pictures end: a camera that stops was unplugged."""
+    """Raise CameraError at the end of the pictures: a camera that stops was unplugged."""
     yield from pictures
-    raise CameraError(f"{source} gives no more pictures; check the camera and its cable")
+    raise CameraError(
+        f"Expected more pictures, got the end of {source}; check the camera and its cable"
+    )
 
 
 def decoded(source: str) -> Iterator[tuple[float, Picture]]:
     """Yield the time in seconds and the picture of each frame of a file, camera or stream."""
-    if not find_spec("av"):
-        raise MissingExtra("PyAV", "video")
+    require("av")
     import av
 
     last = 0.0
     try:
         with av.open(source, format="v4l2" if source.startswith("/dev/") else None) as container:
             if not container.streams.video:
-                raise CameraError(f"Expected a video, got {source}, which has no pictures")
+                raise CameraError(
+                    f"Expected a video, got {source} without a video stream; give another"
+                )
             for frame in container.decode(video=0):
                 last = last if frame.time is None else frame.time
-                # The display matrix of a phone held upright; its angle is counter-clockwise.
+                # A phone held upright stores a rotation, counter-clockwise in degrees.
                 turns = round(frame.rotation / 90)
                 yield last, np.rot90(frame.to_ndarray(format="rgb24"), turns)
     except av.FFmpegError as error:
-        raise CameraError(f"Cannot read {source}: {error.strerror}") from error
+        raise CameraError(
+            f"Expected a readable video or camera, got {source} ({error.strerror}); "
+            "check the file or the camera"
+        ) from error
 
 
 def opencv(source: str) -> Pictures:
+    """Yield the pictures that OpenCV reads from a device or a stream."""
     import cv2
 
     capture = cv2.VideoCapture(source)
     try:
         while (read := capture.read())[0]:
-            yield read[1][:, :, ::-1]  # OpenCV gives BGR
+            yield read[1][:, :, ::-1]  # OpenCV delivers BGR
     finally:
         capture.release()
 
 
 def picamera() -> Pictures:
+    """Yield the pictures of a Raspberry Pi camera."""
     try:
         from picamera2 import Picamera2
     except ImportError:
         raise CameraError(
-            "picamera2 is not installed; run: sudo apt install python3-picamera2, and make the "
-            "virtual environment with --system-site-packages"
+            "Expected the package picamera2, got none; run: sudo apt install python3-picamera2, "
+            "and create the virtual environment with --system-site-packages"
         ) from None
     if not Picamera2.global_camera_info():
         raise CameraError("Expected a Raspberry Pi camera, got none; check its cable")
     try:
         with Picamera2() as camera:
-            # libcamera's BGR888 is an array in the order R, G, B.
+            # An array of libcamera's format BGR888 has the order R, G, B.
             main = {"size": (640, 480), "format": "BGR888"}
             camera.configure(camera.create_video_configuration(main=main))
             camera.start()
             while True:
                 yield camera.capture_array()
     except RuntimeError as error:
-        raise CameraError(f"Cannot read the Raspberry Pi camera: {error}") from error
+        raise CameraError(
+            f"Expected pictures of the Raspberry Pi camera, got an error ({error}); check its cable"
+        ) from error
 
 
 def synthetic() -> Iterator[tuple[float, Picture]]:
+    """Yield (seconds, picture) of the drawn training videos."""
     from lrtflite.data import open_source
 
     clips = open_source("synthetic").train_clips()

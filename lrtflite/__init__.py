@@ -5,9 +5,9 @@ from lrtflite.errors import LrtfliteError
 from lrtflite.frames import fit_frame
 from lrtflite.image_file import read_image
 from lrtflite.learner import Learner
-from lrtflite.manifest import Training
 from lrtflite.prediction import Prediction
 from lrtflite.session import Progress, SessionReport
+from lrtflite.training import Training
 
 __version__ = "0.1.0"
 __all__ = [

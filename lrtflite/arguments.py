@@ -1,6 +1,6 @@
-"""Check numbers that a caller gives: Python's or numpy's own, within limits, and nothing else.
+"""Check the numbers that a caller passes: only Python or numpy numbers within limits are accepted.
 
-A string, a bool or a NaN is refused in one line instead of failing somewhere inside.
+A string, a bool or a NaN raises a one-line error here instead of failing deep inside.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 
 from lrtflite.errors import InputError
 
-# A number beyond this is infinity to a model.
+# Largest number that a model can hold; anything larger is infinity.
 LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
@@ -23,24 +23,28 @@ def whole_number(name: str, value: object, *, least: int = 0, most: int | None =
         if number >= least and (most is None or number <= most):
             return number
     raise InputError(
-        f"Expected {name} as a whole number {_limits(least, most)}, got {shown(value)}"
+        f"Expected {name} as a whole number {_limits(least, most)}, got {shown(value)}; "
+        "give such a number"
     )
 
 
 def real_number(
     name: str, value: object, *, least: float = 0.0, most: float = LARGEST_FLOAT32
 ) -> float:
-    """Return `value` as a float, or raise InputError. NaN and infinity are refused."""
+    """Return `value` as a float, or raise InputError, including for NaN and infinity."""
     if _is_number(value, (int, float, np.integer, np.floating)):
         number = _float(cast(SupportsFloat, value))
         if math.isfinite(number) and least <= number <= most:
             return number
     limit = None if most == LARGEST_FLOAT32 else most
-    raise InputError(f"Expected {name} as a number {_limits(least, limit)}, got {shown(value)}")
+    raise InputError(
+        f"Expected {name} as a number {_limits(least, limit)}, got {shown(value)}; "
+        "give such a number"
+    )
 
 
 def shown(value: object) -> str:
-    """Return `value` as an error message shows it: on one line, and not too long."""
+    """Return `value` as error messages show it: on one line, and shortened."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 60 else f"{text[:57]}..."
 
@@ -52,7 +56,7 @@ def _is_number(value: object, kinds: tuple[type, ...]) -> bool:
 def _float(value: SupportsFloat) -> float:
     try:
         return float(value)
-    except OverflowError:  # an int beyond any float
+    except OverflowError:  # an int larger than any float
         return math.inf
 
 

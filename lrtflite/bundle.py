@@ -11,19 +11,21 @@ from pathlib import Path
 
 from lrtflite.errors import BundleError
 from lrtflite.manifest import File, Manifest
+from lrtflite.manifest_reading import read_manifest
+from lrtflite.whole_file import write_whole
 
-MANIFEST = "manifest.json"
-FEATURES = "features.tflite"
-HEAD = "head.tflite"
-GOLDEN = "golden.npz"
-FILES = (FEATURES, HEAD, GOLDEN)
-# What a bundle was taught before it shipped, if anything: a state, in the state's own format.
-INITIAL = "initial-state.npz"
+MANIFEST_FILE = "manifest.json"
+FEATURES_FILE = "features.tflite"
+HEAD_FILE = "head.tflite"
+GOLDEN_FILE = "golden.npz"
+FILES = (FEATURES_FILE, HEAD_FILE, GOLDEN_FILE)
+# The state that the bundle ships with; missing if the bundle was taught nothing.
+INITIAL_FILE = "initial-state.npz"
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """An opened bundle, whose files were found whole."""
+    """An opened bundle whose files match their digests."""
 
     path: Path
     manifest: Manifest
@@ -32,56 +34,61 @@ class Bundle:
     def open(cls, path: str | Path) -> Bundle:
         """Read the manifest and check every file against its digest."""
         path = Path(path)
-        manifest_path = path / MANIFEST
+        manifest_path = path / MANIFEST_FILE
         try:
             text = manifest_path.read_text(encoding="utf-8")
         except (FileNotFoundError, NotADirectoryError) as error:
             make = f"make one with: lrtflite convert --replay-layer pool6 --out {path}"
             raise BundleError(
-                f"Expected a bundle folder with {MANIFEST}, got {path}, which "
-                f"{'has none' if path.exists() else f'is not there; {make}'}"
+                f"Expected a bundle folder with {MANIFEST_FILE}, got {path}, which "
+                f"{'has none' if path.exists() else 'is not there'}; {make}"
             ) from error
         except (OSError, UnicodeDecodeError) as error:
-            raise BundleError(f"Cannot read {manifest_path}: {error}") from error
-        manifest = Manifest.from_json(text, where=str(manifest_path))
+            raise BundleError(
+                f"Cannot read {manifest_path}: {error}; copy the bundle again"
+            ) from error
+        manifest = read_manifest(text, where=str(manifest_path))
         for name in FILES:
             if name not in manifest.files:
-                raise BundleError(f"Expected {name} among the files of {manifest_path}")
+                raise BundleError(
+                    f"Expected {name} among the files of {manifest_path}, got none; "
+                    "convert the bundle again"
+                )
         for name, expected in manifest.files.items():
             _check_file(path / name, expected)
         return cls(path, manifest)
 
     @property
     def features(self) -> Path:
-        return self.path / FEATURES
+        return self.path / FEATURES_FILE
 
     @property
     def head(self) -> Path:
-        return self.path / HEAD
+        return self.path / HEAD_FILE
 
     @property
     def golden(self) -> Path:
-        return self.path / GOLDEN
+        return self.path / GOLDEN_FILE
 
     @property
     def initial(self) -> Path | None:
-        """The state that a new learner starts from; None where the bundle was taught nothing."""
-        return self.path / INITIAL if INITIAL in self.manifest.files else None
+        """Return the path of the initial state; None if the bundle was taught nothing."""
+        return self.path / INITIAL_FILE if INITIAL_FILE in self.manifest.files else None
 
     @property
     def identity(self) -> str:
-        """What a state must share with the bundle: the two models, to the last bit."""
-        digests = [self.manifest.files[name].sha256 for name in (FEATURES, HEAD)]
+        """Return a digest of both models; a state only opens with the models it was made with."""
+        digests = [self.manifest.files[name].sha256 for name in (FEATURES_FILE, HEAD_FILE)]
         return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest of a bundle that is being made."""
-    (folder / MANIFEST).write_text(manifest.to_json(), encoding="utf-8")
+    """Write the manifest into the folder of a new bundle."""
+    write_whole(folder / MANIFEST_FILE, manifest.to_json())
 
 
 def digest(path: Path) -> File:
-    """Size and SHA-256 of a file, read in chunks so that a device's RAM does not notice."""
+    """Return the size and SHA-256 of a file, which is read in chunks to save RAM."""
     sha, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while chunk := file.read(1 << 18):
@@ -92,7 +99,7 @@ def digest(path: Path) -> File:
 
 @contextmanager
 def demo_bundle() -> Iterator[Path]:
-    """The folder of the bundle that comes with the package."""
+    """Yield the folder of the bundle that comes with the package."""
     with resources.as_file(resources.files("lrtflite") / "demo_bundle") as path:
         yield path
 
@@ -107,7 +114,7 @@ def _check_file(path: Path, expected: File) -> None:
     if found.bytes != expected.bytes:
         raise BundleError(
             f"Expected {expected.bytes} bytes in {path}, got {found.bytes}; "
-            "the file is truncated or of another bundle: copy the bundle again"
+            "the file is truncated or from another bundle: copy the bundle again"
         )
     if found.sha256 != expected.sha256:
         raise BundleError(

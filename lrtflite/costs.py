@@ -1,4 +1,4 @@
-"""What a bundle costs on the machine that converted it, as a value of its manifest."""
+"""Time and RAM of a bundle on the machine that converted it; a value of the manifest."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 from lrtflite.arguments import real_number, whole_number
 
-# Frames of the session that is foretold: five seconds of video, or a good look from all sides.
-FRAMES = 25
+# Frames in the session that `session_s` estimates: five seconds of video.
+SESSION_FRAMES = 25
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Times, and RAM in 10^6 bytes. `session_s` is for FRAMES new frames beside a full memory.
+    """Times, and RAM in 10^6 bytes.
 
-    It begins with the last latent and ends with the state on disk. `ram_mb` is the peak of the
-    whole process, with the memory full.
+    `session_s` is for SESSION_FRAMES new frames and a full memory, from the last latent to the
+    state on disk. `ram_mb` is the peak of the process with a full memory.
     """
 
     machine: str
@@ -32,7 +32,7 @@ class Costs:
 
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Costs:
-        """Read what `asdict` gave; raise ValueError or InputError for anything else."""
+        """Return the costs that `asdict` wrote, or raise ValueError or InputError."""
         if not isinstance(found, Mapping) or {field.name for field in fields(cls)} != set(found):
             raise ValueError(f"measured is {found!r}")
         for name in ("threads", "steps"):
@@ -44,8 +44,8 @@ class Costs:
     def __str__(self) -> str:
         many = "threads" if self.threads > 1 else "thread"
         return (
-            f"{self.extract_ms:.1f} ms a frame, {self.step_ms:.1f} ms a training step, "
-            f"{self.session_s:.2g} s a session of {FRAMES} frames ({self.steps} steps), "
+            f"{self.extract_ms:.1f} ms per frame, {self.step_ms:.1f} ms per training step, "
+            f"{self.session_s:.2g} s per session of {SESSION_FRAMES} frames ({self.steps} steps), "
             f"{self.ram_mb:.0f} MB RAM, of which the replay memory {self.memory_mb:.1f} MB "
             f"({self.runtime}, {self.threads} {many}, {self.machine})"
         )

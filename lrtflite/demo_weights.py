@@ -1,4 +1,4 @@
-"""What the demo weights know, for every command that starts from them by default."""
+"""The demo weights and their limits, for every command that uses them by default."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ DEMO_NOTE = (
 
 
 def photographs_on_demo(weights: str, dataset: str) -> bool:
-    """Whether a data set of other pictures than the drawn ones meets the demo weights."""
+    """Return whether the demo weights would be used on pictures other than drawn ones."""
     return weights == DEMO and not dataset.startswith("synthetic")

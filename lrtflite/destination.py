@@ -1,22 +1,77 @@
-"""Where a bundle is put: refused if it holds anything else, replaced once the new one is whole."""
+"""Folders for new bundles: checked first, and replaced once the new bundle is complete."""
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
-from lrtflite.bundle import FILES, INITIAL, MANIFEST
+from lrtflite.bundle import FILES, INITIAL_FILE, MANIFEST_FILE
 from lrtflite.errors import BundleError
 from lrtflite.scratch import LOCK, scratch_folder
 from lrtflite.undisturbed import undisturbed
+from lrtflite.whole_file import check_folder, flush_file, flush_folder
 
 
-def check_out(out: Path, *, replace: bool) -> None:
-    """Raise BundleError if `out` holds anything but a bundle to replace, or cannot be written."""
-    found = _names(out)
-    if found and (MANIFEST not in found or found.difference({MANIFEST, *FILES, INITIAL})):
+@dataclass(frozen=True)
+class Destination:
+    """A folder that a bundle can be written to; make one with `Destination.at`.
+
+    `replace` allows an existing bundle to be replaced; `replaces` is true if there was one.
+    """
+
+    path: Path
+    replace: bool
+    replaces: bool
+
+    @classmethod
+    def at(cls, out: str | Path | Destination, *, replace: bool = False) -> Destination:
+        """Check the folder `out` and return it as a destination; return a Destination unchanged.
+
+        Raise BundleError if the folder contains anything other than a bundle to replace, or is not
+        writable. Create nothing yet.
+        """
+        if isinstance(out, Destination):
+            return out
+        path = Path(out)
+        found = _names(path)
+        _check_names(path, found, replace=replace)
+        with _writing(path):
+            check_folder(_workshop(path))
+        return cls(path, replace, replaces=bool(found))
+
+    @contextmanager
+    def making_bundle(self) -> Iterator[Path]:
+        """Yield an empty folder; after the block, move the bundle in it to this place."""
+        out = self.path
+        workshop = _workshop(out)
+        with _writing(out):
+            workshop.mkdir(parents=True, exist_ok=True)
+            with scratch_folder(parent=workshop, prefix=".bundle-") as folder:
+                made = folder / "bundle"
+                made.mkdir()
+                yield made
+                for path in made.iterdir():
+                    flush_file(path)
+                flush_folder(made)
+                # Files that someone added meanwhile must not be deleted with the old bundle.
+                _check_names(out, _names(out) - {folder.name}, replace=self.replace)
+                # Without a lock file, no later process removes the folder. It may hold the old
+                # bundle if this process is killed in the middle of the swap.
+                (folder / LOCK).unlink()
+                with undisturbed():
+                    if workshop == out.resolve():
+                        _fill(out, made)
+                    else:
+                        _swap(made, out, aside=folder / "old")
+
+
+def _check_names(out: Path, found: set[str], *, replace: bool) -> None:
+    """Raise BundleError if a folder that contains these names cannot hold a bundle."""
+    if found and (
+        MANIFEST_FILE not in found or found.difference({MANIFEST_FILE, *FILES, INITIAL_FILE})
+    ):
         raise BundleError(
             f"Expected a new or empty folder, or a bundle and nothing else, got {out}; "
             "choose another --out"
@@ -26,35 +81,17 @@ def check_out(out: Path, *, replace: bool) -> None:
             f"Expected a new or empty folder, got the bundle {out}; choose another --out, or "
             "give --replace (states that were taught with it will not open with the new one)"
         )
-    _workshop(out)
-
-
-@contextmanager
-def making_bundle(out: Path) -> Iterator[Path]:
-    """Yield an empty folder, which takes the place of `out` once the block has filled it."""
-    workshop = _workshop(out)
-    with _writing(out), scratch_folder(parent=workshop, prefix=".bundle-") as folder:
-        made = folder / "bundle"
-        made.mkdir()
-        yield made
-        # Without its lock no later run removes the folder: killed in the middle of the swap, this
-        # one may leave the old bundle in it.
-        (folder / LOCK).unlink()
-        with undisturbed():
-            if workshop == out.resolve():
-                _fill(out, made)
-            else:
-                _swap(made, out, aside=folder / "old")
 
 
 def _fill(out: Path, made: Path) -> None:
-    """Move the files into an empty folder; without its manifest, the last, it is no bundle yet."""
-    for path in sorted(made.iterdir(), key=lambda path: path.name == MANIFEST):
+    """Move the files into an empty folder; the manifest comes last and completes the bundle."""
+    for path in sorted(made.iterdir(), key=lambda path: path.name == MANIFEST_FILE):
         path.replace(out / path.name)
+    flush_folder(out)
 
 
 def _swap(made: Path, out: Path, *, aside: Path) -> None:
-    """Swap folders, so that the old bundle or the new one is there."""
+    """Swap folders, so that either the old bundle or the new one always exists."""
     replaces = out.exists()
     if replaces:
         out.replace(aside)
@@ -64,10 +101,11 @@ def _swap(made: Path, out: Path, *, aside: Path) -> None:
         if replaces:
             aside.replace(out)
         raise
+    flush_folder(out.parent)
 
 
 def _names(out: Path) -> set[str]:
-    """Return what a folder holds; the path's own name where it is something else."""
+    """Return the names in a folder; for a path that is not a folder, its own name."""
     if not out.exists() and not out.is_symlink():
         return set()
     if not out.is_dir():
@@ -77,18 +115,13 @@ def _names(out: Path) -> set[str]:
 
 
 def _workshop(out: Path) -> Path:
-    """Return the folder to work in, on the file system of `out`; make sure it can be written.
+    """Return the folder to work in, on the file system of `out`.
 
-    An empty `out` itself: it may be a mount point, or the folder that someone stands in, and then
-    cannot be swapped. Otherwise the folder that it is in.
+    It is an empty `out` itself, which cannot be swapped if it is a mount point or somebody's
+    working directory. Otherwise it is the parent of `out`.
     """
     whole = out.resolve()
-    workshop = whole if whole.is_dir() and not _names(out) else whole.parent
-    with _writing(out):
-        workshop.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=workshop):
-            pass
-    return workshop
+    return whole if whole.is_dir() and not _names(out) else whole.parent
 
 
 @contextmanager
@@ -96,4 +129,6 @@ def _writing(out: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise BundleError(f"Cannot write a bundle to {out}: {error.strerror or error}") from error
+        raise BundleError(
+            f"Cannot write a bundle to {out}: {error.strerror or error}; choose another --out"
+        ) from error

@@ -1,38 +1,32 @@
-"""Every error this project raises for its user.
+"""Every error that this project raises for its user.
 
 LrtfliteError
-├── BundleError        a bundle that is missing, damaged, tampered with or of another format
+├── BundleError        a bundle that is missing, damaged, changed or in another format
 ├── ModelError         a network, layer name or weights file that cannot be used
 ├── ConversionError    a graph that the converter could not turn into built-in TFLite ops
 ├── InputError         frames, latents or labels that do not fit
-│   └── NoFreeSlot     a new label, and every class slot is taken
-├── StateError         a state path that is damaged, locked, unwritable or of another bundle
-│   └── DamagedState   a state file whose bytes are not what was written
+│   └── NoFreeSlot     a new label while every class slot is taken
+├── StateError         a state that is damaged, locked, unwritable or from another bundle
+│   └── DamagedState   a state file whose bytes have changed since they were written
 ├── DataError          a data set that is missing or not laid out as expected
-│   └── UnreadableFile a picture or video that is missing, damaged or of another kind
-├── SessionCancelled   learning stopped on request; says where it can go on from
-├── RuntimeMissing     no TFLite runtime, or not the one that was asked for
+│   └── UnreadableFile a picture or video that is missing, damaged or of an unknown kind
+├── SessionCancelled   learning stopped on request
+├── RuntimeMissing     no TFLite runtime is installed, or not the requested one
+├── PluginError        a plugin that cannot be imported
 └── MissingExtra       an optional part is not installed; names the pip command
 
-A message says what was expected, what came, and what to do, in one line.
+A message says what was expected, what it got, and what to do, in one line.
 """
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
-
-def pip_command(extra: str) -> str:
-    """What to run to get an optional part."""
-    return f"run: pip install 'lrtflite[{extra}]' (in a clone: pip install '.[{extra}]')"
-
 
 class LrtfliteError(Exception):
-    """Base of every error that is the user's to mend; the CLI prints it and exits with 1."""
+    """Base of every error that the user can fix; the CLI prints it and exits with 1."""
 
 
 class BundleError(LrtfliteError):
-    """A bundle that is missing, damaged, tampered with or of another format version."""
+    """A bundle that is missing, damaged, changed or in another format."""
 
 
 class ModelError(LrtfliteError):
@@ -48,15 +42,15 @@ class InputError(LrtfliteError):
 
 
 class NoFreeSlot(InputError):
-    """A new label came and every class slot is taken."""
+    """A new label while every class slot is taken."""
 
 
 class StateError(LrtfliteError):
-    """A state path that is damaged, locked, unwritable or belongs to another bundle."""
+    """A state that is damaged, locked, unwritable or from another bundle."""
 
 
 class DamagedState(StateError):
-    """A state file whose bytes are not what was written."""
+    """A state file whose bytes have changed since they were written."""
 
 
 class DataError(LrtfliteError):
@@ -64,7 +58,7 @@ class DataError(LrtfliteError):
 
 
 class UnreadableFile(DataError):
-    """A picture or video that is missing, damaged or of another kind; `reason` in a few words."""
+    """A picture or video that is missing, damaged or of an unknown kind; `reason` is short."""
 
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)
@@ -74,24 +68,17 @@ class UnreadableFile(DataError):
 class SessionCancelled(LrtfliteError):
     """Learning was stopped on request.
 
-    A device's session leaves the state before it, a host's training a checkpoint to resume from.
+    A session leaves the state as it was. Training on the host leaves a checkpoint to resume from.
     """
 
 
 class RuntimeMissing(LrtfliteError):
-    """No TFLite runtime is installed, or not the one that was asked for."""
+    """No TFLite runtime is installed, or not the requested one."""
+
+
+class PluginError(LrtfliteError):
+    """A plugin, named in the environment or by an entry point, that cannot be imported."""
 
 
 class MissingExtra(LrtfliteError):
     """An optional part of the project is not installed."""
-
-    def __init__(self, what: str, extra: str) -> None:
-        super().__init__(f"{what} is not installed; {pip_command(extra)}")
-        self.extra = extra
-
-
-def require(*packages: str, extra: str) -> None:
-    """Refuse to go on where a package of an extra is not installed; does not import it."""
-    for package in packages:
-        if find_spec(package) is None:
-            raise MissingExtra(package, extra)

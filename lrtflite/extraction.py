@@ -1,4 +1,4 @@
-"""Turn frames into latents in a second thread, while frames still arrive."""
+"""Turn frames into latents in a second thread while more frames arrive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# A camera that is faster than the network waits for it here, instead of filling the RAM.
+# Maximum number of frames waiting for extraction. A faster camera has to wait, to limit RAM use.
 WAITING_FRAMES = 32
 
 
@@ -22,15 +22,15 @@ def extract_while_arriving(
 ) -> list[NDArray[Any]]:
     """Return the latents of all frames, in their order.
 
-    `frames` is read in the calling thread, where `on_frame(frames so far)` is called too and may
-    raise to stop; `extract` runs in the other. An error of either side ends both and is raised.
+    The calling thread reads `frames` and calls `on_frame(frames so far)`, which may raise to stop.
+    The other thread runs `extract`. An error in either thread ends both and is raised here.
     """
     worker = _Worker(extract)
     try:
         for count, frame in enumerate(frames, start=1):
             if worker.failures:
                 break
-            # A camera may give the same buffer again and again.
+            # A camera may reuse one buffer for every frame.
             worker.take(frame.copy())
             on_frame(count)
         worker.finish()
@@ -43,13 +43,13 @@ def extract_while_arriving(
 
 
 class _Worker:
-    """Extracts frames in a thread that exists only while frames wait.
+    """Extraction in a thread that exists only while frames wait.
 
-    Ctrl-C raises KeyboardInterrupt between any two instructions of the main thread, also in code
-    that starts or ends a thread.
-    INVARIANT: the thread never waits for its owner, so it ends even if its owner is cut off
-    anywhere. Owner and thread share only what is written in C and cannot be left half-changed:
-    simple queues and a plain lock, not `threading.Thread`, whose `start` and `join` can.
+    Ctrl-C raises KeyboardInterrupt between any two instructions of the main thread, including in
+    code that starts or ends a thread. INVARIANT: the thread never waits for its owner, so it ends
+    wherever an interrupt stops the owner. Owner and thread share simple queues and a plain lock,
+    which are written in C and never left half-changed. `start` and `join` of `threading.Thread` are
+    Python and can be.
     """
 
     def __init__(self, extract: Callable[[NDArray[np.uint8]], NDArray[Any]]) -> None:
@@ -57,7 +57,7 @@ class _Worker:
         self.failures: list[BaseException] = []
         self._extract = extract
         self._waiting: queue.SimpleQueue[NDArray[np.uint8]] = queue.SimpleQueue()
-        # One token per free place; at the end all of them are back.
+        # One token per free place; all tokens are back at the end.
         self._room: queue.SimpleQueue[None] = queue.SimpleQueue()
         for _ in range(WAITING_FRAMES):
             self._room.put(None)
@@ -65,7 +65,7 @@ class _Worker:
         self._working = _thread.allocate_lock()
 
     def take(self, frame: NDArray[np.uint8]) -> None:
-        """Hand over a frame; waits while WAITING_FRAMES are not extracted yet."""
+        """Hand over a frame; wait while WAITING_FRAMES frames are still to be extracted."""
         self._room.get()
         self._waiting.put(frame)
         if not self._working.locked():
@@ -77,14 +77,14 @@ class _Worker:
             self._room.get()
 
     def stop(self) -> None:
-        """Drop the frames that wait, and wait for the one that is being extracted."""
+        """Drop the waiting frames, then wait for the frame that is being extracted."""
         self._stopped = True
         with self._working:
             pass
 
     def _work(self) -> None:
-        # A frame may come after the last look at the queue and before the lock is released, when
-        # `take` still sees a thread at work: look once more.
+        # A frame can arrive between the last look at the queue and the release of the lock. `take`
+        # then starts no thread, so look at the queue again.
         while not self._waiting.empty() and self._working.acquire(blocking=False):
             try:
                 self._extract_waiting()

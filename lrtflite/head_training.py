@@ -1,119 +1,142 @@
-"""Train a bundle's head on one session: begin, mini-batches of new and replayed, consolidate."""
+"""Drive a bundle's head through one session: begin, train, gather, consolidate."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import InputError
-from lrtflite.manifest import Manifest, Training
-from lrtflite.memory import ReplayMemory
-from lrtflite.minibatch import Composition, Latents, minibatches
+from lrtflite.feeding import NOTHING
+from lrtflite.minibatch import Patterns, each_once, gather_steps, minibatches
 from lrtflite.runtime import Model
-from lrtflite.session import Session
-
-Rates = dict[str, NDArray[np.float32]]
+from lrtflite.session import Phase, Session
+from lrtflite.training import Scalars, Training
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Steps taken, and mean loss and accuracy over the mini-batches of the last epoch.
+    """The outcome of a session: the number of steps, and the last epoch's mean loss and accuracy.
 
-    `training` is what the session really trained with, see `trunk_at_rest`; `rates` are those of
-    it that `train` took.
+    Loss and accuracy are None for a head without training steps. `trains` is false if only the last
+    layer learned. `rates` are the scalars passed to every step. `learned` (C,) is 1 for each class
+    slot that has learned.
     """
 
     steps: int
-    loss: float
-    accuracy: float
-    training: Training
-    rates: Rates
-
-
-def trunk_at_rest(training: Training, counts: NDArray[np.float32]) -> Training:
-    """`training` with the trunk and all moments still, where one class has all the patterns.
-
-    Its loss falls fastest where every picture looks like it, and nothing else speaks up.
-    """
-    if np.count_nonzero(counts) > 1:
-        return training
-    return replace(training, trunk_lr=0.0, moment_rate=0.0, adapt_rate=0.0)
+    loss: float | None
+    accuracy: float | None
+    trains: bool
+    rates: Scalars
+    learned: NDArray[np.float32]
 
 
 def train_head(
     head: Model,
-    latents: Latents,
-    labels: NDArray[np.int32],
-    memory: ReplayMemory,
-    *,
-    manifest: Manifest,
+    patterns: Patterns,
     training: Training,
+    *,
+    classes: int,
     rng: np.random.Generator,
     session: Session,
 ) -> Outcome:
-    """Run one session on `head`; the memory is replayed and not changed.
+    """Run one session on `head`; the memory is replayed, not changed.
 
-    Of one class alone only the CWR layer learns, see `trunk_at_rest`.
-
-    CWR* weighs a class by how many patterns of it the session has, each counted once: those of the
-    batch and those in the memory.
+    The graph decides from `counts` which layers train; `begin` returns the decision.
     """
-    patterns = np.concatenate([labels, memory.labels])
-    counts = np.bincount(patterns, minlength=manifest.slots).astype(np.float32)
-    composition = Composition.of(
-        batch_size=manifest.batch_size,
-        new_per_batch=manifest.new_per_batch,
-        new=len(labels),
-        stored=len(memory),
-    )
-    per_epoch = composition.steps_per_epoch(len(labels))
-    steps = composition.steps(len(labels), training)
-    training = trunk_at_rest(training, counts)
-    rates = training.inputs(head.signatures["train"].inputs)
-    with session.clock("begin"):
-        head.run("begin", counts=counts, **training.inputs(head.signatures["begin"].inputs))
-    batches = minibatches(
-        latents,
-        labels,
-        memory,
-        composition=composition,
-        steps=steps,
-        slots=manifest.slots,
-        rng=rng,
-        out=head.buffer("train", "latents"),
-    )
-    outcomes = []
-    for step in range(steps):
-        with session.clock("prepare"):
-            batch, targets = next(batches)
-        with session.clock("train"):
-            outcomes.append(head.run("train", latents=batch, targets=targets, **rates))
-        session.report("train", step + 1, steps)
-    last_epoch = outcomes[-per_epoch:]
-    loss = float(np.mean([outcome["loss"] for outcome in last_epoch]))
-    if not np.isfinite(loss):
-        raise _diverged(f"loss {loss}", rates)
-    with session.clock("consolidate"):
-        head.run("consolidate", counts=counts)
-    accuracy = float(np.mean([outcome["accuracy"] for outcome in last_epoch]))
-    return Outcome(steps, loss, accuracy, training, rates)
+    counts = patterns.counts(classes)
+    with session.clock(Phase.BEGIN):
+        begun = head.run("begin", counts=counts, **_rates(head, "begin", training))
+    trains = bool(begun["trains"][0])
+    steps: list[Mapping[str, NDArray[Any]]] = []
+    rates: Scalars = {}
+    if "train" in head.signatures:
+        signature = "train" if trains or "train_last" not in head.signatures else "train_last"
+        rates = _rates(head, signature, training)
+        steps = _train(head, signature, patterns, training, rates, classes, rng, session)
+    if training.feeding.gathers != NOTHING:
+        _gather(head, patterns, training, classes, session)
+    with session.clock(Phase.CONSOLIDATE):
+        ended = head.run("consolidate", counts=counts, **_rates(head, "consolidate", training))
+    loss, accuracy = _last_epoch(steps, patterns, training)
+    return Outcome(len(steps), loss, accuracy, trains, rates, ended["learned"])
 
 
-def check_finite(models: dict[str, NDArray[Any]], outcome: Outcome) -> None:
-    """Raise InputError if a session ended in NaN or infinity.
+def check_finite(tensors: Mapping[str, NDArray[Any]], outcome: Outcome) -> None:
+    """Raise InputError if a session left NaN or infinity in a tensor.
 
-    No loss was computed with the final weights, so they are checked themselves.
+    No loss was computed with the final weights, so check them directly.
     """
-    for name, values in models.items():
+    for name, values in tensors.items():
         if not np.isfinite(values).all():
             raise _diverged(f"NaN or infinity in {name}", outcome.rates)
 
 
-def _diverged(seen: str, rates: Rates) -> InputError:
-    at = " and ".join(
-        f"{name} {rates[name].item():g}" for name in ("lr", "trunk_lr") if name in rates
+def _train(
+    head: Model,
+    signature: str,
+    patterns: Patterns,
+    training: Training,
+    rates: Scalars,
+    classes: int,
+    rng: np.random.Generator,
+    session: Session,
+) -> list[Mapping[str, NDArray[Any]]]:
+    total = training.feeding.steps(new=len(patterns), stored=len(patterns.memory))
+    batches = minibatches(
+        patterns,
+        training.feeding,
+        steps=total,
+        classes=classes,
+        rng=rng,
+        out=head.buffer(signature, "latents"),
     )
-    return InputError(f"Training diverged ({seen}) at {at}; lower the lr")
+    outcomes: list[Mapping[str, NDArray[Any]]] = []
+    for step in range(total):
+        with session.clock(Phase.PREPARE):
+            latents, targets = next(batches)
+        with session.clock(Phase.TRAIN):
+            outcomes.append(head.run(signature, latents=latents, targets=targets, **rates))
+        session.report(Phase.TRAIN, step + 1, total)
+    for outcome in outcomes:
+        if not np.isfinite(outcome["loss"]).all():
+            raise _diverged(f"loss {outcome['loss'].item()}", rates)
+    return outcomes
+
+
+def _gather(
+    head: Model, patterns: Patterns, training: Training, classes: int, session: Session
+) -> None:
+    rates = _rates(head, "gather", training)
+    out = head.buffer("gather", "latents")
+    total = gather_steps(patterns, training.feeding)
+    for step, (latents, targets) in enumerate(
+        each_once(patterns, training.feeding, classes=classes, out=out), start=1
+    ):
+        with session.clock(Phase.GATHER):
+            head.run("gather", latents=latents, targets=targets, **rates)
+        session.report(Phase.GATHER, step, total)
+
+
+def _last_epoch(
+    steps: list[Mapping[str, NDArray[Any]]], patterns: Patterns, training: Training
+) -> tuple[float | None, float | None]:
+    if not steps:
+        return None, None
+    count = training.feeding.steps_per_epoch(new=len(patterns), stored=len(patterns.memory))
+    loss, accuracy = (
+        float(np.mean([step[name][0] for step in steps[-count:]])) for name in ("loss", "accuracy")
+    )
+    return loss, accuracy
+
+
+def _rates(head: Model, signature: str, training: Training) -> Scalars:
+    return training.scalars(head.signatures[signature].inputs)
+
+
+def _diverged(seen: str, rates: Scalars) -> InputError:
+    at = ", ".join(f"{name} {rate.item():g}" for name, rate in rates.items())
+    return InputError(f"Training diverged ({seen}){f' at {at}' * bool(at)}; lower the rates")

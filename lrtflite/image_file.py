@@ -1,4 +1,4 @@
-"""Read a picture on disk, of any kind that Pillow knows, as a frame.
+"""Read a picture file of any kind that Pillow can open as a frame.
 
 Pillow is imported when the first picture is read.
 """
@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import InputError, MissingExtra, UnreadableFile
+from lrtflite.errors import InputError, UnreadableFile
+from lrtflite.extras import missing
 from lrtflite.frames import fit_frame
 
 if TYPE_CHECKING:
@@ -25,29 +26,31 @@ if TYPE_CHECKING:
 def read_image(path: str | PathLike[str], size: int) -> NDArray[np.uint8]:
     """Read the picture `path` as a frame (size, size, 3) uint8 RGB.
 
-    It is turned upright by its EXIF orientation, 16-bit grey is scaled to 8, transparency becomes
-    white, and an animation gives its first frame. `fit_frame` crops and resizes.
+    Turn it upright by its EXIF orientation, scale 16-bit grey to 8 bits, replace transparency with
+    white, and use the first frame of an animation. `fit_frame` crops and resizes.
     """
     if not isinstance(path, (str, PathLike)):
-        raise InputError(f"Expected the path of a picture, got {type(path).__name__}")
+        raise InputError(
+            f"Expected the path of a picture, got {type(path).__name__}; use fit_frame for an array"
+        )
     with open_image(Path(path)) as image:
         return fit_frame(upright_rgb(image), size)
 
 
 @contextmanager
 def open_image(path: Path) -> Iterator[Image]:
-    """Open a Pillow image; an error while it is open becomes an UnreadableFile that names it."""
+    """Open a Pillow image; turn an error while it is open into UnreadableFile."""
     try:
         from PIL import Image
     except ImportError:
-        raise MissingExtra("Pillow", "device") from None
+        raise missing("PIL") from None
     try:
         with Image.open(path) as image:
             yield image
     except (
-        OSError,  # missing, truncated, or no image at all
+        OSError,  # missing, truncated, or not an image
         EOFError,  # an animation with fewer frames than its header says
-        SyntaxError,  # Pillow's word for a damaged PNG
+        SyntaxError,  # from Pillow, for a damaged PNG
         ValueError,
         struct.error,
         Image.DecompressionBombError,
@@ -56,12 +59,12 @@ def open_image(path: Path) -> Iterator[Image]:
 
 
 def upright_rgb(image: Image) -> NDArray[np.uint8]:
-    """Return the image's current frame, upright, as (H, W, 3) uint8; transparency is white."""
+    """Return the image's current frame, upright, as (H, W, 3) uint8, on a white background."""
     from PIL import Image, ImageOps
 
     upright = ImageOps.exif_transpose(image)
     if upright.mode.startswith("I"):
-        # 16-bit grey: Pillow's own conversion would clip it to white.
+        # Pillow's own conversion would clip 16-bit grey to white.
         grey = (np.asarray(upright).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)
         return np.repeat(grey[:, :, np.newaxis], 3, axis=2)
     if upright.mode in ("RGBA", "LA", "PA") or "transparency" in upright.info:
@@ -72,10 +75,10 @@ def upright_rgb(image: Image) -> NDArray[np.uint8]:
 
 
 def unreadable(kind: str, path: Path, error: Exception) -> UnreadableFile:
-    """Return the error for a file of some `kind` that a library failed to read."""
+    """Return the error for a file of this `kind` that a library failed to read."""
     text = getattr(error, "strerror", None) or str(error) or type(error).__name__
     reason = text.splitlines()[0]
-    if type(error).__name__ == "UnidentifiedImageError":  # its text names the path once more
+    if type(error).__name__ == "UnidentifiedImageError":  # its text repeats the path
         reason = "not an image"
     return UnreadableFile(
         f"Expected a readable {kind}, got {path} ({reason}); replace or remove it", reason

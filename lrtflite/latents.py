@@ -10,20 +10,23 @@ from numpy.typing import ArrayLike, NDArray
 from lrtflite.errors import InputError
 from lrtflite.manifest import Manifest
 
-# Share of the range by which rounding may carry a latent past its ends.
+# Largest overshoot of a latent from rounding, relative to the size of the range.
 ROUNDING = 1e-3
 
 
 def check_latents(latents: ArrayLike, manifest: Manifest) -> NDArray[Any]:
     """Return latents (n, *latent_shape) as an array, or raise InputError.
 
-    One latent far outside what the replay layer can give would spoil the head for good: every
-    weight moves in proportion to it.
+    A single latent far outside the range of the replay layer would ruin the head permanently,
+    because every weight moves in proportion to the latent.
     """
     try:
         checked = np.asarray(latents)
     except ValueError as error:
-        raise InputError(f"Expected latents as one array, got rows that differ: {error}") from error
+        raise InputError(
+            f"Expected latents as one array, got rows that differ: {error}; "
+            "take them from `extract`"
+        ) from error
     shape, dtype = manifest.latent_shape, manifest.latent_dtype
     if checked.shape[1:] != shape or checked.dtype != dtype or not len(checked):
         expected = ", ".join(map(str, ("n", *shape)))
@@ -34,19 +37,19 @@ def check_latents(latents: ArrayLike, manifest: Manifest) -> NDArray[Any]:
     if checked.dtype.kind == "f":
         low, high = manifest.latent_range
         margin = ROUNDING * (high - low)
-        # One latent at a time, so that no second array of their size is made. NaN fails too.
+        # One latent at a time, to avoid a second array of the same size. NaN fails too.
         for row, latent in enumerate(checked):
             if not (low - margin <= latent.min() and latent.max() <= high + margin):
                 raise InputError(
-                    f"Expected latents from {low:g} to {high:g}, as {manifest.replay_layer} gives "
-                    f"them, got {_outside(latent, low, high)} in latent {row}; take them from "
-                    "`extract`"
+                    f"Expected latents from {low:g} to {high:g}, the range of "
+                    f"{manifest.replay_layer}, got {_outside(latent, low, high)} in latent {row}; "
+                    "take them from `extract`"
                 )
     return checked
 
 
 def _outside(latent: NDArray[Any], low: float, high: float) -> str:
-    """Return the value farthest from the middle of the range; NaN, if there is one."""
+    """Return the value farthest from the middle of the range, or NaN if there is one."""
     if np.isnan(latent).any():
         return "NaN"
     flat = latent.reshape(-1)

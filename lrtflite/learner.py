@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -15,37 +15,43 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.bundle import Bundle
-from lrtflite.checkpoint import State
+from lrtflite.class_changes import forget_class, rename_class
+from lrtflite.committed_state import CommittedState
+from lrtflite.destination import Destination
 from lrtflite.errors import InputError
-from lrtflite.extraction import extract_while_arriving
-from lrtflite.frames import check_frame, check_frames, check_no_path
-from lrtflite.knowledge import Knowledge
+from lrtflite.frame_checks import check_frames
+from lrtflite.history import History
+from lrtflite.labels import Label
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.manifest import Training
-from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS
-from lrtflite.model_state import restore_models, save_models
-from lrtflite.prediction import Prediction, top_predictions
-from lrtflite.run_session import run_session
+from lrtflite.prediction import Answers, Prediction, top_predictions
+from lrtflite.recording import record
+from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
+from lrtflite.run_session import diagnosed_session
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
-from lrtflite.slots import Label, Labels, SlotNumbers
+from lrtflite.slots import Labels, SlotNumbers
+from lrtflite.state_file import State
+from lrtflite.training import Training
 
-# The head's tensors that have a row per class slot: consolidated weights and pattern counts.
-CLASS_TENSORS = ("head/cw", "head/past")
-# Of latents in one call of `infer`.
+# Maximum size of the latents passed to one `infer` call, in bytes.
 AT_ONCE_BYTES = 1 << 20
 _log = logging.getLogger("lrtflite")
 
 
 class Learner:
-    """Predicts, learns and remembers; see `Learner.open`."""
+    """A learner that predicts, learns and remembers; see `Learner.open`.
 
-    def __init__(self, knowledge: Knowledge) -> None:
-        self.bundle = knowledge.bundle
-        self.memory = knowledge.memory
-        self.runtime = knowledge.features.runtime
-        self._known = knowledge
+    `committed` is internal to this package; clients must not use it.
+    """
+
+    def __init__(self, committed: CommittedState) -> None:
+        self.bundle = committed.bundle
+        self.memory = committed.memory
+        self.runtime = committed.features.runtime
+        self.committed = committed
+        # Familiarity below which a frame is answered as unknown; None answers everything.
+        self.unknown: float | None = None
 
     @classmethod
     def open(
@@ -59,14 +65,17 @@ class Learner:
         policy: str | None = None,
         seed: int = 0,
         read_only: bool = False,
+        unknown: float | None = None,
     ) -> Learner:
-        """Open a bundle, and the state folder that its sessions are committed to.
+        """Open a bundle, and the state folder to commit its sessions to.
 
-        Without `state` the learner lives in memory only. A state that is there already is
-        restored, with its random generator, so `seed` counts for a new one. `replay_size` and
-        `policy` default to the state's own, and in a new one to the bundle's. A learner that is
-        `read_only` predicts, from a folder that it may not write or that another learner holds.
-        `threads` default to 1 at `pool6`; where a trunk trains, to the cores there are, up to 4.
+        Without `state` the learner lives in RAM only. An existing state is restored together with
+        its random generator, so `seed` only affects a new one. `replay_size` and `policy` default
+        to those of the state, or of the bundle in a new state. A `read_only` learner only predicts;
+        its folder may be write-protected, or in use by another learner. With `unknown=0.05`, a
+        frame that is less familiar than 95 % of the patterns taught for its class is answered as
+        unknown. `threads` defaults to 1 at `pool6`; for a bundle that trains a trunk, to the number
+        of cores, up to 4.
         """
         options = LearnerOptions(
             runtime=runtime,
@@ -75,67 +84,100 @@ class Learner:
             policy=policy,
             seed=seed,
             read_only=read_only,
+            unknown=unknown,
         )
+        return cls.open_with(bundle, state, options)
+
+    @classmethod
+    def open_with(
+        cls, bundle: str | Path | Bundle, state: str | Path | None, options: LearnerOptions
+    ) -> Learner:
+        """Do the same as `open`, with all options in one value."""
         opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
-        return cls(Knowledge.open(opened, state, options))
+        learner = cls(CommittedState.open(opened, state, options))
+        learner.unknown = options.unknown
+        if options.unknown is not None and not learner.tells_familiarity:
+            learner.close()
+            raise InputError(
+                "Expected a bundle whose head reports familiarity, for unknown="
+                f"{options.unknown:g}, got the strategy {opened.manifest.strategy!r}; convert with "
+                "--strategy lda"
+            )
+        return learner
+
+    @property
+    def tells_familiarity(self) -> bool:
+        """Return whether the head reports how familiar a frame is."""
+        return "familiarity" in self.committed.serving.signatures["infer"].outputs
 
     @property
     def training(self) -> Training:
-        """How a session trains by default; `learn` takes a copy with some of it changed."""
+        """Return the default training of a session; pass a changed copy to `learn`."""
         return self.bundle.manifest.training
 
     @property
     def sessions(self) -> int:
-        """How many were committed."""
-        return self._known.sessions
+        """Return the number of committed sessions."""
+        return self.committed.history.sessions
 
     @property
     def labels(self) -> tuple[str | None, ...]:
-        """The label of each slot; None where it is free."""
-        return self._known.slots.labels
+        """Return the label of each slot; None for a free one."""
+        return self.committed.slots.labels
 
     @property
     def learned(self) -> tuple[str, ...]:
-        """The labels that have learned something: those that `predict` can answer."""
-        return self._known.learned
+        """Return the labels that `predict` can answer with."""
+        return self.committed.learned_labels
 
     def extract(self, frames: NDArray[np.uint8]) -> NDArray[Any]:
-        """Latents (n, ...) of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
+        """Return latents (n, ...) of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
         manifest = self.bundle.manifest
         frames = check_frames(frames, manifest.input_size)
         latents = np.empty((len(frames), *manifest.latent_shape), manifest.latent_dtype)
-        with self._known.answering:
+        with self.committed.answering:
             for row, frame in enumerate(frames):
                 latents[row] = self._extract_one(frame)
         return latents
 
-    def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
-        """(n, slots) float32, from the consolidated weights; 0 for slots never learned."""
+    def answers(self, latents: NDArray[Any]) -> Answers:
+        """Return probabilities from the committed state, and familiarity if the head reports it."""
         checked = self._check_latents(latents)
-        # A few at a time: the trunk's arrays are many times as large as the latents.
+        # Pass a few at a time, because the trunk's arrays are many times larger than the latents.
         few = max(1, AT_ONCE_BYTES // self.bundle.manifest.latent_bytes)
         parts = [checked[start : start + few] for start in range(0, len(checked), few)]
-        with self._known.answering:
-            run = self._known.serving.run
-            return np.concatenate([run("infer", latents=p)["probabilities"] for p in parts])
+        with self.committed.answering:
+            run, dtype = self.committed.serving.run, self.bundle.manifest.train_dtype
+            found = [run("infer", latents=part.astype(dtype, copy=False)) for part in parts]
+        tells = "familiarity" in found[0]
+        return Answers(
+            np.concatenate([part["probabilities"] for part in found]),
+            np.concatenate([part["familiarity"] for part in found]) if tells else None,
+        )
+
+    def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
+        """Return probabilities (n, slots) float32; 0 for slots that have not learned."""
+        return self.answers(latents).probabilities
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
-        """Return the `top` labels for each frame, the likeliest first; fewer while few are learned.
+        """Return the `top` labels for each frame, most likely first; fewer if few are learned.
 
-        Raise InputError while nothing is learned.
+        Raise InputError if nothing is learned yet.
         """
-        with self._known.answering:
+        with self.committed.answering:
             return self.predict_latents(self.extract(frames), top=top)
 
     def predict_latents(self, latents: NDArray[Any], *, top: int = 3) -> list[list[Prediction]]:
-        """`predict` for a client that has latents already."""
+        """Do the same as `predict`, from latents."""
         top = whole_number("top", top, least=1)
-        with self._known.answering:
+        with self.committed.answering:
             if not self.learned:
                 raise InputError(
                     "This learner has learned nothing yet; teach it a label with learn() first"
                 )
-            return top_predictions(self.probabilities(latents), self.labels, top=top)
+            return top_predictions(
+                self.answers(latents), self.labels, top=top, unknown=self.unknown
+            )
 
     def learn(
         self,
@@ -144,41 +186,28 @@ class Learner:
         *,
         slot: SlotNumbers | None = None,
         training: Training | None = None,
+        diagnose: bool = False,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
         """Run one learning session on frames of one label, or with one label per frame.
 
         A label is a name, and 3 is the name "3"; to teach class slot 3, give `slot=3` instead.
-        `frames` may be an iterator that still records: extraction goes on meanwhile in a second
-        thread. Until the session is committed, and for good if it is cancelled or fails, the
-        learner is what it was before.
+        `frames` may be an iterator that is still recording; a second thread extracts meanwhile. The
+        learner stays unchanged until the session is committed, and for good if the session is
+        cancelled or fails. With `diagnose`, the report explains why answers may be wrong, which
+        takes two passes over the replay memory.
         """
         with self._session(on_progress, cancel) as session:
-            if isinstance(frames, np.ndarray) and frames.ndim == 3:
-                frames = frames[np.newaxis]
-            # First, so that a bad label is refused before the camera records.
-            places = self._known.slots.place_all(labels, slot=slot)
-            check_no_path(frames)
-            single = isinstance(frames, np.ndarray) and frames.ndim == 0
-            if single or not isinstance(frames, Iterable):
-                raise InputError(f"Expected frames or an iterator of them, got {frames!r}")
-            total = len(frames) if isinstance(frames, (Sequence, np.ndarray)) else None
-            manifest = self.bundle.manifest
-            kept: list[NDArray[np.uint8]] = []
-
-            def extract(frame: NDArray[np.uint8]) -> NDArray[Any]:
-                if manifest.adapt_moments:
-                    kept.append(frame)
-                with session.clock("extract"):
-                    return self._extract_one(frame)
-
-            latents = extract_while_arriving(
-                (check_frame(frame, manifest.input_size) for frame in frames),
-                extract,
-                on_frame=lambda count: session.report("extract", count, total),
+            # Check labels first, so that a bad one fails before the camera records.
+            places = self.committed.slots.place_all(labels, slot=slot)
+            latents, kept = record(
+                frames, session, extract=self._extract_one, manifest=self.bundle.manifest
             )
-            return run_session(self._known, session, latents, places, training, frames=kept)
+            answer = self.probabilities if diagnose else None
+            return diagnosed_session(
+                self.committed, session, latents, places, training, answer=answer, frames=kept
+            )
 
     def learn_latents(
         self,
@@ -187,64 +216,56 @@ class Learner:
         *,
         slot: SlotNumbers | None = None,
         training: Training | None = None,
+        diagnose: bool = False,
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
-        """`learn` for a client that has latents already; without frames, no moments move."""
+        """Do the same as `learn`, from latents; without frames, no moments adapt."""
         with self._session(on_progress, cancel) as session:
-            places = self._known.slots.place_all(labels, slot=slot)
+            places = self.committed.slots.place_all(labels, slot=slot)
             checked = self._check_latents(latents)
-            return run_session(self._known, session, checked, places, training)
+            answer = self.probabilities if diagnose else None
+            return diagnosed_session(
+                self.committed, session, checked, places, training, answer=answer
+            )
 
     def undo(self) -> None:
         """Return to the state before the last session (or rename, or forget)."""
-        self._known.undo()
+        self.committed.undo()
 
     def rename(
         self, label: Label | None = None, new: Label | None = None, *, slot: int | None = None
     ) -> None:
-        """Give the class of a label, or of a slot by its number, the name `new`."""
-        known = self._known
-        with known.change():
-            models = save_models(known.serving, known.features)
-            known.commit(models, slots=known.slots.rename(label, new, slot=slot))
+        """Give a class, found by its label or slot number, the label `new`."""
+        rename_class(self.committed, label, new, slot=slot)
 
     def forget(self, label: Label | None = None, *, slot: int | None = None) -> None:
-        """Unlearn a class: its weights, its patterns and its name; the slot is free again."""
-        known = self._known
-        with known.change():
-            number = known.slots.find(label, slot=slot)
-            slots = known.slots.free(number)
-            models = save_models(known.serving, known.features)
-            for name in CLASS_TENSORS:
-                models[name][number] = 0
-            restore_models(models, known.training, known.adapting)
-            self.memory.forget(number)
-            known.commit(models, slots=slots)
+        """Unlearn a class: remove its weights, patterns and label, and free its slot."""
+        forget_class(self.committed, label, slot=slot)
 
-    def ship(self, out: str | Path, *, replace: bool = False) -> Bundle:
-        """Write the bundle `out`, whose new learners start from all that this one knows."""
-        # Written while no session may change the memory, so that no second copy of it is made.
-        with self._known.alone():
-            return ship(self.bundle, self._known.state(), out, replace_bundle=replace)
+    def ship(self, out: str | Path | Destination, *, replace: bool = False) -> Bundle:
+        """Write the bundle `out`, whose new learners start from the state of this one."""
+        # No session may change the memory meanwhile, so writing it needs no copy.
+        with self.committed.alone():
+            return ship(self.bundle, self.committed.state(), out, replace_bundle=replace)
 
-    def snapshot(self, *, sessions: int | None = None) -> State:
-        """Return all that this learner is; `sessions` in place of how many it has had."""
-        with self._known.alone():
-            state = self._known.state()
+    def snapshot(self, *, history: History | None = None) -> State:
+        """Return the state of this learner; `history` replaces its own."""
+        with self.committed.alone():
+            state = self.committed.state()
             # The memory changes in place.
-            for name in (MEMORY_LATENTS, MEMORY_LABELS):
+            for name in (MEMORY_CODES, MEMORY_SLOTS):
                 state.arrays[name] = state.arrays[name].copy()
-        if sessions is not None:
-            state.meta["sessions"] = sessions
+        if history is not None:
+            state.meta.update(sessions=history.sessions, history=history.to_json())
         return state
 
     def close(self) -> None:
-        """Let go of the state path. A closed learner still predicts, and learns no more.
+        """Release the state path. A closed learner still predicts, but no longer learns.
 
-        A session that is running is not committed; the path is let go when it ends.
+        A running session is not committed; the path is released when it ends.
         """
-        self._known.close()
+        self.committed.close()
 
     def __enter__(self) -> Learner:
         return self
@@ -258,7 +279,7 @@ class Learner:
         self.close()
 
     def _extract_one(self, frame: NDArray[np.uint8]) -> NDArray[Any]:
-        extracted = self._known.features.run("extract", frames=frame[np.newaxis])
+        extracted = self.committed.features.run("extract", frames=frame[np.newaxis])
         latent: NDArray[Any] = extracted["latents"][0]
         return latent
 
@@ -269,5 +290,5 @@ class Learner:
     def _session(
         self, on_progress: OnProgress | None, cancel: threading.Event | None
     ) -> Iterator[Session]:
-        with self._known.change():
+        with self.committed.change():
             yield Session(on_progress, cancel)

@@ -1,4 +1,4 @@
-"""How a learner is opened, as one value that is handed through whole."""
+"""Options for opening a learner, in one value."""
 
 from __future__ import annotations
 
@@ -6,32 +6,48 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lrtflite.arguments import whole_number
+from lrtflite.arguments import real_number, whole_number
 from lrtflite.manifest import Manifest
-from lrtflite.runtime import default_threads
+from lrtflite.replay.memory import check_memory
+from lrtflite.replay.policies import POLICIES
+from lrtflite.runtime import AUTO, MOST_THREADS, check_runtime, default_threads
 
 
 @dataclass(frozen=True)
 class LearnerOptions:
-    """Options of `Learner.open`; None stands for a default of the bundle or of the state."""
+    """Options of `Learner.open`; None stands for the default of the state or the bundle."""
 
-    runtime: str = "auto"
+    runtime: str = AUTO
     threads: int | None = None
     replay_size: int | None = None
     policy: str | None = None
     seed: int = 0
     read_only: bool = False
+    unknown: float | None = None
 
     def __post_init__(self) -> None:
         whole_number("seed", self.seed)
+        check_runtime(self.runtime)
+        if self.policy is not None:
+            POLICIES.check(self.policy)
+        if self.replay_size is not None:
+            check_memory(self.replay_size, self.policy or next(iter(POLICIES)))
+        if self.unknown is not None:
+            real_number("unknown", self.unknown, most=1.0)
+        if self.threads is not None:
+            whole_number("threads", self.threads, least=1, most=MOST_THREADS)
 
-    def settled(self, manifest: Manifest, meta: Mapping[str, Any] | None) -> LearnerOptions:
-        """Return a copy without None: `meta` of a state counts more than the bundle's manifest."""
-        usual = vars(manifest) if meta is None else meta
-        default = default_threads(trains_trunk=manifest.trains_trunk)
+    def or_else(self, *, replay_size: int, policy: str) -> LearnerOptions:
+        """Return a copy with these in place of None."""
         return replace(
             self,
-            threads=default if self.threads is None else self.threads,
-            replay_size=usual["replay_size"] if self.replay_size is None else self.replay_size,
-            policy=self.policy or usual["policy"],
+            replay_size=replay_size if self.replay_size is None else self.replay_size,
+            policy=self.policy or policy,
         )
+
+    def settled(self, manifest: Manifest, meta: Mapping[str, Any] | None) -> LearnerOptions:
+        """Return a copy without None; defaults come from a state's `meta`, or the manifest."""
+        kept = vars(manifest) if meta is None else meta
+        threads = self.threads or default_threads(trains_trunk=manifest.trains_trunk)
+        settled = self.or_else(replay_size=kept["replay_size"], policy=kept["policy"])
+        return replace(settled, threads=threads)

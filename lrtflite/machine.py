@@ -1,4 +1,4 @@
-"""Where and with what the figures of a simulation were measured."""
+"""The machine and the software versions that produced a measurement."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def this_machine() -> Machine:
 
 
 def versions(runtime: str) -> dict[str, str]:
-    """Versions of what took part; `runtime` as `describe_runtime` says it."""
+    """Return the versions of all software involved; `runtime` is from `describe_runtime`."""
     return {
         "lrtflite": metadata.version("lrtflite"),
         "runtime": runtime,
@@ -45,7 +45,7 @@ def versions(runtime: str) -> dict[str, str]:
 
 
 def filesystem_of(path: Path) -> str | None:
-    """The type of file system that holds `path`, where Linux tells."""
+    """Return the type of the file system that holds `path`; None if it is unknown."""
     try:
         mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):

@@ -1,7 +1,7 @@
-"""Measure what a bundle costs on this machine: time of a frame, a step and a session, and RAM.
+"""Measure the costs of a bundle on this machine: time per frame, step and session, and RAM.
 
-`python -m lrtflite.measuring BUNDLE RUNTIME` prints it as JSON, from a process that runs nothing
-but a learner, so that the RAM is a device's.
+`python -m lrtflite.measuring BUNDLE RUNTIME` prints them as JSON. Its process runs nothing but a
+learner, so its RAM is that of a device.
 """
 
 from __future__ import annotations
@@ -17,22 +17,24 @@ from typing import Any
 import numpy as np
 
 from lrtflite.bundle import Bundle
-from lrtflite.costs import FRAMES, Costs
+from lrtflite.costs import SESSION_FRAMES, Costs
 from lrtflite.learner import Learner
 from lrtflite.machine import this_machine
-from lrtflite.minibatch import Composition
 from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import default_threads, describe_runtime
+from lrtflite.session import Phase
 
-# Patterns of the session that is measured, of a class each. Its steps cost as much as any others.
-MEASURED = 2
+# Patterns in the measured session, each in a separate class. A step costs the same with any number
+# of them.
+MEASURED_PATTERNS = 2
+# Epochs of the measured session.
 ROUNDS = 3
 
 
 def measure_costs(
     bundle: str | Path, *, runtime: str = "auto", threads: int | None = None
 ) -> Costs:
-    """Teach a learner whose memory is full; its state is written to a temporary folder."""
+    """Teach a learner with a full memory, with its state in a temporary folder."""
     opened = Bundle.open(bundle)
     threads = threads or default_threads(trains_trunk=opened.manifest.trains_trunk)
     with (
@@ -46,28 +48,27 @@ def _measure(learner: Learner, threads: int) -> Costs:
     manifest, rng = learner.bundle.manifest, np.random.default_rng(0)
     frame = rng.integers(0, 256, (manifest.input_size, manifest.input_size, 3), np.uint8)
     latent = learner.extract(frame)[0]
-    places = [i % manifest.slots for i in range(MEASURED)]
+    places = [i % manifest.slots for i in range(MEASURED_PATTERNS)]
     labels = [learner.labels[place] or f"class {place}" for place in places]
-    # Every row holds memory of its own, as it would after many sessions.
+    # Fill every row, so that the entire memory is resident, as after many sessions.
     count = learner.memory.capacity
-    slots = (np.arange(count) % min(MEASURED, manifest.slots)).astype(np.int32)
+    slots = (np.arange(count) % min(MEASURED_PATTERNS, manifest.slots)).astype(np.int32)
     learner.memory.update([latent] * count, slots, session=1, rng=rng)
     report = learner.learn_latents(
-        np.stack([latent] * MEASURED),
+        np.stack([latent] * MEASURED_PATTERNS),
         labels,
         training=learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS),
     )
-    # The first step allocates; the rest of the session is paid once, however many steps it has.
-    steps_ms = [sum(pair) for pair in zip(report.timings["prepare"], report.timings["train"])]
-    step_ms = float(np.median(steps_ms[1:]))
+    # The first step allocates, so it is left out. Everything but steps is paid once per session.
+    trains = Phase.TRAIN in report.timings
+    steps_ms = [
+        sum(pair)
+        for pair in zip(report.timings.get(Phase.PREPARE, ()), report.timings.get(Phase.TRAIN, ()))
+    ]
+    step_ms = float(np.median(steps_ms[1:])) if trains else 0.0
     once_ms = report.ready_to_committed_ms - sum(steps_ms)
-    composition = Composition.of(
-        batch_size=manifest.batch_size,
-        new_per_batch=manifest.new_per_batch,
-        new=FRAMES,
-        stored=count,
-    )
-    steps = composition.steps(FRAMES, learner.training)
+    feeding = learner.training.feeding
+    steps = feeding.steps(new=SESSION_FRAMES, stored=count) if trains else 0
     return Costs(
         machine=str(this_machine()),
         runtime=describe_runtime(learner.runtime),

@@ -1,4 +1,4 @@
-"""How well it learns, how much it forgets, how long it takes: the figures of a report."""
+"""Accuracy, forgetting and percentiles of times: the figures of a report."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from lrtflite.errors import InputError
 def accuracy(
     predicted: ArrayLike, truth: ArrayLike, *, classes: Collection[int] | None = None
 ) -> float:
-    """The share of patterns (N,) whose predicted label is the true one.
+    """Return the share of patterns (N,) whose predicted label is the true one.
 
-    `classes` keeps only the patterns that are truly of these (those seen so far, the first ones);
-    None keeps all: the paper's accuracy, over the whole test set, its classes seen or not.
+    `classes` keeps only patterns whose true class is among these, for example the classes seen so
+    far. None keeps all patterns, as in the paper: the complete test set, whether or not its classes
+    were seen.
     """
     guess, true = _pair(predicted, truth)
     if classes is not None:
@@ -26,13 +27,13 @@ def accuracy(
         raise InputError(
             "Expected at least one test pattern"
             + ("" if classes is None else f" of the classes {sorted(classes)}")
-            + ", got none"
+            + ", got none; add test pictures"
         )
     return float(np.mean(guess == true))
 
 
 def class_accuracy(predicted: ArrayLike, truth: ArrayLike, *, classes: int) -> NDArray[np.float64]:
-    """The accuracy of each of `classes` classes, (classes,) float64; NaN where none was tested."""
+    """Return the accuracy of each class, (classes,) float64; NaN for an untested class."""
     matrix = confusion_matrix(predicted, truth, classes=classes)
     tested = matrix.sum(axis=1)
     shares = np.full(classes, np.nan)
@@ -41,29 +42,32 @@ def class_accuracy(predicted: ArrayLike, truth: ArrayLike, *, classes: int) -> N
 
 
 def confusion_matrix(predicted: ArrayLike, truth: ArrayLike, *, classes: int) -> NDArray[np.int64]:
-    """How often true class i (row) was taken for j (column), (classes, classes) int64."""
+    """Return counts of true class i (row) predicted as j (column), (classes, classes) int64."""
     guess, true = _pair(predicted, truth)
     for labels in (guess, true):
         if len(labels) and not (labels.min() >= 0 and labels.max() < classes):
             raise InputError(
-                f"Expected labels from 0 to {classes - 1}, got {labels.min()} to {labels.max()}"
+                f"Expected labels from 0 to {classes - 1}, got {labels.min()} to {labels.max()}; "
+                "check `classes`"
             )
     pairs = np.bincount(true * classes + guess, minlength=classes * classes)
     return pairs.reshape(classes, classes).astype(np.int64)
 
 
 def forgetting(history: ArrayLike, learned: Sequence[int | None]) -> float:
-    """How far classes fell from their best: the mean of (best - final accuracy) over classes.
+    """Return the mean over classes of (best - final accuracy).
 
-    `history` (sessions, classes) float has each class's accuracy after each session, `learned` the
-    session (row) that first taught each class, None if none did. A class's best counts from that
-    session on and may be the final one, so nothing is below 0. Classes first taught in the last
-    session had no time to be forgotten and are left out, as are untested ones (NaN); 0 with none.
+    `history` (sessions, classes) float has the accuracy of each class after each session. `learned`
+    has the session (row) that first taught each class, or None. The best accuracy counts from that
+    session on and may be the final one, so the result is never negative. Classes first taught in
+    the last session had no time to be forgotten; these and untested classes (NaN) are left out. The
+    result is 0 if no class is left.
     """
     table = np.asarray(history, np.float64)
     if table.ndim != 2 or not len(table) or table.shape[1] != len(learned):
         raise InputError(
-            f"Expected a history of shape (sessions, {len(learned)}), got {table.shape}"
+            f"Expected a history of shape (sessions, {len(learned)}), got {table.shape}; "
+            "give a column for each class"
         )
     last = len(table) - 1
     drops = []
@@ -77,10 +81,10 @@ def forgetting(history: ArrayLike, learned: Sequence[int | None]) -> float:
 
 
 def percentiles(values: ArrayLike) -> dict[str, float | int]:
-    """`{"p50": median, "p95": 95th percentile (linear between neighbours), "n": count}`."""
+    """Return `{"p50": median, "p95": 95th percentile, "n": count}`, linear between neighbours."""
     numbers = np.asarray(values, np.float64).ravel()
     if not len(numbers):
-        raise InputError("Expected at least one measurement, got none")
+        raise InputError("Expected at least one measurement, got none; measure first")
     p50, p95 = np.percentile(numbers, [50, 95])
     return {"p50": float(p50), "p95": float(p95), "n": len(numbers)}
 
@@ -89,6 +93,7 @@ def _pair(predicted: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.int64], ND
     guess, true = np.asarray(predicted), np.asarray(truth)
     if guess.ndim != 1 or guess.shape != true.shape:
         raise InputError(
-            f"Expected one predicted label per true one, (N,), got {guess.shape} and {true.shape}"
+            f"Expected one predicted label per true one, (N,), got {guess.shape} and {true.shape}; "
+            "give arrays of one length"
         )
     return guess.astype(np.int64), true.astype(np.int64)

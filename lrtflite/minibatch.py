@@ -1,89 +1,117 @@
-"""Mini-batches of new and replayed latents in proportion (the paper's section 5.1)."""
+"""Mini-batches of new and replayed latents, as the feeding specifies (the paper's section 5.1)."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Union
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.manifest import Training
-from lrtflite.memory import ReplayMemory
+from lrtflite.feeding import SESSION_AND_MEMORY, Feeding
+from lrtflite.replay.memory import ReplayMemory
+from lrtflite.replay.policies import Indices, Latents, SlotArray
 
-# Of any shape and of the bundle's dtype; a list of them is never joined into one large array.
-Latents = Union[Sequence[NDArray[Any]], NDArray[Any]]
+Batch = tuple[NDArray[Any], NDArray[np.float32]]
 
 
 @dataclass(frozen=True)
-class Composition:
-    """How many patterns of a mini-batch are new and how many are replayed."""
+class Patterns:
+    """The patterns of a session, and the memory that is replayed with them."""
 
-    new: int
-    replayed: int
+    latents: Latents
+    slots: SlotArray
+    memory: ReplayMemory
 
-    @classmethod
-    def of(cls, *, batch_size: int, new_per_batch: int, new: int, stored: int) -> Composition:
-        """The share that `new` patterns have beside `stored` ones, up to `new_per_batch`.
+    def __len__(self) -> int:
+        return len(self.slots)
 
-        In proportion, every pattern is seen as often as any other: the paper's 300 new and 1500
-        stored are 21 + 107. Given more room, a short session would teach the head that hardly
-        anything but its class exists; hence the limit, too, while the memory is small. Something is
-        replayed unless the memory is empty, or a mini-batch has one place only.
-        """
-        if not stored:
-            return cls(batch_size, 0)
-        share = round(batch_size * new / (new + stored))
-        taken = min(max(share, 1), new_per_batch, max(batch_size - 1, 1))
-        return cls(taken, batch_size - taken)
-
-    def steps_per_epoch(self, patterns: int) -> int:
-        return math.ceil(patterns / self.new)
-
-    def steps(self, patterns: int, training: Training) -> int:
-        """Return how many mini-batches a session of so many new patterns takes."""
-        return max(self.steps_per_epoch(patterns) * training.epochs, training.least_steps)
+    def counts(self, classes: int) -> NDArray[np.float32]:
+        """Return (classes,) float32: patterns of each class in session and memory, each once."""
+        every = np.concatenate([self.slots, self.memory.slots])
+        return np.bincount(every, minlength=classes).astype(np.float32)
 
 
 def minibatches(
-    latents: Latents,
-    labels: NDArray[np.int32],
-    memory: ReplayMemory,
+    patterns: Patterns,
+    feeding: Feeding,
     *,
-    composition: Composition,
     steps: int,
-    slots: int,
+    classes: int,
     rng: np.random.Generator,
-    out: NDArray[Any] | None = None,
-) -> Iterator[tuple[NDArray[Any], NDArray[np.float32]]]:
-    """Yield `steps` pairs of (B, ...) latents, of their own dtype, and (B, slots) one-hot targets.
+    out: NDArray[Any],
+) -> Iterator[Batch]:
+    """Yield `steps` pairs of latents (B, ...), in `out`, and one-hot targets (B, classes).
 
-    INVARIANT: a mini-batch is always full, row k of the latents belongs to row k of the targets,
-    and every new pattern is used once before any is used twice. The arrays are the same ones at
-    every step, overwritten in place; `out`, if given, is the one for the latents.
+    INVARIANT: row k of the latents belongs to row k of the targets, and every new pattern is used
+    once before any is used twice. Every step overwrites the same two arrays. With `repeats` a
+    mini-batch is always full; without it, the last places may be empty.
     """
-    size = composition.new + composition.replayed
-    batch = np.empty((size, *latents[0].shape), latents[0].dtype) if out is None else out
-    targets = np.empty((size, slots), np.float32)
-    batch_labels = np.empty(size, np.int32)
-    order = _endless_shuffles(len(labels), rng)
-    for _ in range(steps):
-        for row in range(composition.new):
-            pattern = next(order)
-            batch[row] = latents[pattern]
-            batch_labels[row] = labels[pattern]
+    new, stored = len(patterns), len(patterns.memory)
+    composition = feeding.composition(new=new, stored=stored)
+    targets = np.empty((feeding.batch_size, classes), np.float32)
+    slots = np.empty(feeding.batch_size, np.int32)
+    for chosen in _orders(new, composition.new, repeats=feeding.repeats, steps=steps, rng=rng):
+        for row, pattern in enumerate(chosen):
+            out[row] = patterns.latents[pattern]
+            slots[row] = patterns.slots[pattern]
+        filled = len(chosen)
         if composition.replayed:
-            replayed = slice(composition.new, size)
-            batch_labels[replayed] = memory.sample(
-                composition.replayed, out=batch[replayed], rng=rng
-            )
-        targets[:] = 0
-        targets[np.arange(size), batch_labels] = 1
-        yield batch, targets
+            wanted = composition.replayed if feeding.repeats else min(composition.replayed, stored)
+            rows = patterns.memory.draw(wanted, rng)
+            last = filled + len(rows)
+            patterns.memory.read(rows, out[filled:last])
+            slots[filled:last] = patterns.memory.slots[rows]
+            filled = last
+        yield out, _fill(targets, out, slots[:filled])
 
 
-def _endless_shuffles(count: int, rng: np.random.Generator) -> Iterator[int]:
-    while True:
-        yield from rng.permutation(count).tolist()
+def each_once(
+    patterns: Patterns, feeding: Feeding, *, classes: int, out: NDArray[Any]
+) -> Iterator[Batch]:
+    """Yield the patterns that `gather` sees, each once; the last mini-batch has empty places."""
+    size = feeding.batch_size
+    targets = np.empty((size, classes), np.float32)
+    for start in range(0, len(patterns), size):
+        slots = patterns.slots[start : start + size]
+        for row in range(len(slots)):
+            out[row] = patterns.latents[start + row]
+        yield out, _fill(targets, out, slots)
+    if feeding.gathers == SESSION_AND_MEMORY:
+        memory = patterns.memory
+        for start in range(0, len(memory), size):
+            rows = np.arange(start, min(start + size, len(memory)))
+            memory.read(rows, out[: len(rows)])
+            yield out, _fill(targets, out, memory.slots[rows])
+
+
+def gather_steps(patterns: Patterns, feeding: Feeding) -> int:
+    """Return the number of mini-batches that `each_once` yields."""
+    replayed = len(patterns.memory) if feeding.gathers == SESSION_AND_MEMORY else 0
+    return sum(math.ceil(count / feeding.batch_size) for count in (len(patterns), replayed))
+
+
+def _fill(
+    targets: NDArray[np.float32], latents: NDArray[Any], slots: SlotArray
+) -> NDArray[np.float32]:
+    """Write one-hot targets for the first places; clear the others and their latents."""
+    targets[:] = 0
+    targets[np.arange(len(slots)), slots] = 1
+    latents[len(slots) :] = 0
+    return targets
+
+
+def _orders(
+    count: int, places: int, *, repeats: bool, steps: int, rng: np.random.Generator
+) -> Iterator[Indices]:
+    """Yield the new patterns of each mini-batch; the order is shuffled in every round."""
+    left: Indices = np.empty(0, np.int64)
+    for _ in range(steps):
+        if not len(left):
+            left = rng.permutation(count)
+        while repeats and len(left) < places:
+            left = np.concatenate([left, rng.permutation(count)])
+        yield left[:places]
+        left = left[places:]

@@ -1,7 +1,7 @@
-"""Let the Batch Renorm moments below the replay layer follow the frames of a session.
+"""Adapt the Batch Renorm moments below the replay layer to the frames of a session.
 
-The paper freezes the weights there after the first batch and not the moments (section 4). Stored
-latents are of older moments then; they age.
+After the first batch, the paper freezes the weights there, but not the moments (section 4). Stored
+latents were computed with older moments; they age.
 """
 
 from __future__ import annotations
@@ -11,30 +11,28 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.manifest import Training
 from lrtflite.runtime import Model
-from lrtflite.session import Session
+from lrtflite.session import Phase, Session
+from lrtflite.training import Training
 
 
 def adapt_moments(
     features: Model,
     frames: Sequence[NDArray[np.uint8]],
-    *,
-    group: int,
     training: Training,
     session: Session,
 ) -> None:
-    """Show a session's frames to `features` once, in groups of `group`, in the order they came.
+    """Pass each frame of a session to `adapt` once, in groups, in order of arrival.
 
-    In the paper the moments move with every new mini-batch of every epoch; here one pass has the
-    rate of all epochs together. A group is always full, wrapping around to the first frames:
-    padding would spoil the moments.
+    Every group is full, because padding would distort the moments; the last group is filled up with
+    the first frames.
     """
-    rate = 1 - (1 - training.adapt_rate) ** training.epochs
-    if not rate:
+    if not frames:
         return
+    group = training.feeding.new_per_batch
+    rates = training.scalars(features.signatures["adapt"].inputs)
     for start in range(0, len(frames), group):
         rows = [frames[row % len(frames)] for row in range(start, start + group)]
-        with session.clock("adapt"):
-            features.run("adapt", frames=np.stack(rows), rate=np.array([rate], np.float32))
-        session.report("adapt", min(start + group, len(frames)), len(frames))
+        with session.clock(Phase.ADAPT):
+            features.run("adapt", frames=np.stack(rows), **rates)
+        session.report(Phase.ADAPT, min(start + group, len(frames)), len(frames))

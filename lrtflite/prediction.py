@@ -1,4 +1,4 @@
-"""From probabilities to named answers."""
+"""Turn probabilities into labels."""
 
 from __future__ import annotations
 
@@ -8,23 +8,49 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+# The label of a frame that is unlike everything taught, and its slot.
+UNKNOWN, NO_SLOT = "unknown", -1
+
 
 @dataclass(frozen=True)
 class Prediction:
+    """An answer for one frame.
+
+    `familiarity` is the share of the patterns taught for the likeliest class that are less typical
+    of it than this frame; None for heads that do not report it. `unknown` has the slot -1.
+    """
+
     label: str
     probability: float
     slot: int
+    familiarity: float | None = None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers of a head: probabilities (n, C), and familiarity (n,) if the head reports it."""
+
+    probabilities: NDArray[np.float32]
+    familiarity: NDArray[np.float32] | None = None
 
 
 def top_predictions(
-    probabilities: NDArray[np.float32], labels: Sequence[str | None], *, top: int
+    answers: Answers, labels: Sequence[str | None], *, top: int, unknown: float | None = None
 ) -> list[list[Prediction]]:
-    """The `top` labels of each row (slots,), the likeliest first; slots never learned have none."""
-    return [
-        [
-            Prediction(label, float(row[slot]), int(slot))
-            for slot in np.argsort(-row, kind="stable")[:top]
-            if row[slot] > 0 and (label := labels[slot]) is not None
+    """Return the `top` labels of each row, most likely first; skip empty slots.
+
+    A row that is less familiar than `unknown` begins with UNKNOWN, whose probability is the share
+    of taught patterns that are more familiar.
+    """
+    found = []
+    for row, chances in enumerate(answers.probabilities):
+        familiarity = None if answers.familiarity is None else float(answers.familiarity[row])
+        guesses = [
+            Prediction(label, float(chances[slot]), int(slot), familiarity)
+            for slot in np.argsort(-chances, kind="stable")[:top]
+            if chances[slot] > 0 and (label := labels[slot]) is not None
         ]
-        for row in probabilities
-    ]
+        if unknown is not None and familiarity is not None and familiarity < unknown:
+            guesses = [Prediction(UNKNOWN, 1 - familiarity, NO_SLOT, familiarity), *guesses][:top]
+        found.append(guesses)
+    return found

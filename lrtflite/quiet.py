@@ -1,4 +1,4 @@
-"""Keep libraries quiet that write to file descriptor 2 before any setting can stop them."""
+"""Silence libraries that write to file descriptor 2 before any setting can stop them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def quiet_stderr() -> Iterator[None]:
-    """Drop what is written to stderr meanwhile, by C++ too. Errors still come as exceptions."""
+    """Discard everything written to stderr in the block, even from C++; exceptions still pass."""
     stderr = os.dup(2)
     with tempfile.TemporaryFile() as notes:
         os.dup2(notes.fileno(), 2)

@@ -10,13 +10,13 @@ _STATUS = Path("/proc/self/status")
 
 
 def peak_ram_mb() -> float:
-    """The most that was resident so far, in MB of 10^6 bytes."""
+    """Return the peak resident memory so far, in MB of 10^6 bytes."""
     return peak_ram_bytes() / 1e6
 
 
 def peak_ram_bytes() -> int:
-    # Linux hands `ru_maxrss` down from the process that started this one, so it would report the
-    # RAM of a large parent; VmHWM begins anew with each program.
+    # On Linux a process inherits `ru_maxrss` from its parent, so a large parent would be counted
+    # too. VmHWM starts at zero in each program.
     try:
         for line in _STATUS.read_text(encoding="ascii").splitlines():
             if line.startswith("VmHWM:"):

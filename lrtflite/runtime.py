@@ -1,4 +1,4 @@
-"""The one place that picks a TFLite runtime and runs a model's signatures.
+"""The only module that picks a TFLite runtime and runs a model's signatures.
 
 Two runtimes are supported: `litert` (the `ai-edge-litert` package, preferred) and `tflite` (the
 older `tflite-runtime` package, still the only one on some boards).
@@ -19,23 +19,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
-from lrtflite.errors import BundleError, RuntimeMissing, pip_command
+from lrtflite.errors import BundleError, RuntimeMissing
+from lrtflite.extras import pip_command
+from lrtflite.table import Table
 
-# runtime name -> (distribution, module with an `Interpreter`)
-RUNTIMES = {
-    "litert": ("ai-edge-litert", "ai_edge_litert.interpreter"),
-    "tflite": ("tflite-runtime", "tflite_runtime.interpreter"),
-}
-# Threads of one model. More than a machine has cores are slower, and a million take it down.
+# Name that stands for the first installed runtime.
+AUTO = "auto"
+# Runtime name -> (distribution, module with an `Interpreter`), in order of preference.
+RUNTIMES: Table[tuple[str, str]] = Table(
+    "runtime",
+    {
+        "litert": ("ai-edge-litert", "ai_edge_litert.interpreter"),
+        "tflite": ("tflite-runtime", "tflite_runtime.interpreter"),
+    },
+)
+# Maximum number of threads per model. More threads than cores are slower, and a million crash a
+# machine.
 MOST_THREADS = 64
-# Most threads of a model by default where a trunk trains. Above `conv5_4/dw` two were 1.9 times as
-# fast as one on two idle cores (623 and 331 ms a step), and no faster on busy ones.
+# Default maximum number of threads for a model that trains a trunk. At `conv5_4/dw`, two threads
+# took 331 ms per step and one thread 623 ms on two idle cores; on busy cores two were no faster.
 TRUNK_THREADS = 4
 
 
 @dataclass(frozen=True)
 class Tensor:
-    """Shape (-1 where free) and dtype of a signature's input or output."""
+    """Shape and dtype of a signature's input or output; -1 is any number."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -48,34 +56,41 @@ class Signature:
 
 
 def installed_runtimes() -> list[str]:
-    """Names of the runtimes that can be imported here, in order of preference."""
+    """Return the names of the installed runtimes, in order of preference."""
     return [name for name, (_, module) in RUNTIMES.items() if _importable(module)]
 
 
+def check_runtime(name: str) -> None:
+    """Raise RuntimeMissing unless `name` is `auto` or in RUNTIMES, installed or not."""
+    if name != AUTO and name not in RUNTIMES:
+        names = ", ".join((AUTO, *RUNTIMES))
+        raise RuntimeMissing(f"Expected a runtime of {names}, got {name!r}; choose one of these")
+
+
 def pick_runtime(name: str = "auto") -> str:
-    """Turn `auto`, `litert` or `tflite` into the name of an installed runtime."""
-    if name not in ("auto", *RUNTIMES):
-        raise RuntimeMissing(f"Expected a runtime of auto, {', '.join(RUNTIMES)}, got {name!r}")
+    """Return the installed runtime that `auto` or the name of a runtime stands for."""
+    check_runtime(name)
     found = installed_runtimes()
     if name in found:
         return name
     if name == "auto" and found:
         return found[0]
-    extra = "device-tflite" if name == "tflite" else "device"
+    _, module = RUNTIMES[next(iter(RUNTIMES)) if name == "auto" else name]
     wanted = "No TFLite runtime is" if name == "auto" else f"The runtime {name!r} is not"
-    raise RuntimeMissing(f"{wanted} installed; {pip_command(extra)}")
+    raise RuntimeMissing(f"{wanted} installed; {pip_command(_package(module))}")
 
 
 def describe_runtime(name: str) -> str:
-    """`litert` -> `ai-edge-litert 2.3.0`."""
+    """Return the package and version of a runtime: `litert` -> `ai-edge-litert 2.3.0`."""
     distribution, _ = RUNTIMES[name]
     return f"{distribution} {importlib.metadata.version(distribution)}"
 
 
 def default_threads(*, trains_trunk: bool) -> int:
-    """Return how many threads to run with: one where a step is too small to share out.
+    """Return the default number of threads.
 
-    Above a lower layer as many as this process may use cores, up to TRUNK_THREADS.
+    One thread is enough for the small steps of a last layer. A trunk gets as many threads as this
+    process has cores, up to TRUNK_THREADS.
     """
     if not trains_trunk:
         return 1
@@ -87,9 +102,9 @@ def default_threads(*, trains_trunk: bool) -> int:
 
 
 class Model:
-    """One `.tflite` file in an interpreter of its own, called by signature name.
+    """One `.tflite` file in its own interpreter, called by signature name.
 
-    Calls from several threads take turns: an interpreter is not re-entrant.
+    Calls from several threads take turns, because an interpreter is not re-entrant.
     """
 
     def __init__(self, path: Path, *, runtime: str = "auto", threads: int = 1) -> None:
@@ -99,7 +114,7 @@ class Model:
         module = importlib.import_module(RUNTIMES[self.runtime][1])
         try:
             self._interpreter = module.Interpreter(str(path), num_threads=threads)
-            # tflite-runtime applies its XNNPACK delegate here and nowhere else.
+            # tflite-runtime applies its XNNPACK delegate only here.
             self._interpreter.allocate_tensors()
             names = self._interpreter.get_signature_list()
         except (ValueError, RuntimeError) as error:
@@ -112,10 +127,10 @@ class Model:
         self._lock = threading.Lock()
 
     def buffer(self, signature: str, name: str) -> NDArray[Any]:
-        """An array to fill and give to `run` for an input of fixed shape, again and again.
+        """Return an array to fill and pass to `run` repeatedly, for an input of fixed shape.
 
-        It is the interpreter's own memory, so that a large input does not exist twice; where a
-        runtime does not let one at it, an array like any other.
+        It is the interpreter's own memory, so that a large input does not exist twice. For a
+        runtime that hides its memory, it is an ordinary array.
         """
         tensor, runner = self.signatures[signature].inputs[name], self._runners[signature]
         try:
@@ -135,7 +150,11 @@ class Model:
 
 
 def _importable(module: str) -> bool:
-    return importlib.util.find_spec(module.split(".")[0]) is not None
+    return importlib.util.find_spec(_package(module)) is not None
+
+
+def _package(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _first_line(error: BaseException) -> str:

@@ -1,4 +1,4 @@
-"""Temporary folders that do not pile up: what a killed process left, the next one removes."""
+"""Temporary folders that do not pile up: the next process removes those of a killed one."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ LOCK = "lrtflite.lock"
 class Scratch:
     """A temporary folder, in use while any process has its lock file open.
 
-    `lock` is the file descriptor; a child process that inherits it uses the folder too. Before a
-    new folder is made, those of the same `prefix` that no process uses any more are removed.
+    `lock` is the file descriptor; a child process that inherits it uses the folder too. Creating a
+    new folder removes the folders with the same `prefix` that no process uses any more.
     """
 
     def __init__(self, *, prefix: str = PREFIX, parent: Path | None = None) -> None:
@@ -33,10 +33,10 @@ class Scratch:
             unlocked = self.path / f"{LOCK}.new"
             self.lock = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self.lock, fcntl.LOCK_EX)
-            unlocked.rename(self.path / LOCK)  # under this name it is always locked
+            unlocked.rename(self.path / LOCK)  # a file of this name is always locked
 
     def remove(self) -> None:
-        """Remove the folder; may be called again."""
+        """Remove the folder; a second call does nothing."""
         with undisturbed():
             shutil.rmtree(self.path, ignore_errors=True)
             if self.lock >= 0:
@@ -56,7 +56,7 @@ def scratch_folder(*, prefix: str = PREFIX, parent: Path | None = None) -> Itera
 
 @contextmanager
 def scratch_tempdir() -> Iterator[None]:
-    """Put all temporary files of the block, also those of other libraries, into one `Scratch`."""
+    """Put all temporary files of the block, including those of libraries, into one `Scratch`."""
     before = tempfile.tempdir
     with scratch_folder() as folder:
         tempfile.tempdir = str(folder)
@@ -67,13 +67,13 @@ def scratch_tempdir() -> Iterator[None]:
 
 
 def _sweep(parent: Path, prefix: str) -> None:
-    """Remove the folders of dead processes of this user; whatever cannot be removed stays."""
+    """Remove folders of this user's dead processes; skip those that cannot be removed."""
     for folder in parent.glob(f"{prefix}*"):
         with contextlib.suppress(OSError):
             found = folder.lstat()
             if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
                 continue
-            # A folder without a lock file is being made, or is not ours.
+            # A folder without a lock file is just being created, or belongs to another program.
             lock = os.open(folder / LOCK, os.O_RDWR | os.O_NOFOLLOW)
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

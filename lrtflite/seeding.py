@@ -1,4 +1,4 @@
-"""Give a new bundle the memory of what its network was trained with, before it ships.
+"""Fill the replay memory of a new bundle with pictures that its network was trained with.
 
 `python -m lrtflite.seeding BUNDLE FRAMES` reads an .npz with `images` (N, S, S, 3) uint8 and
 `slots` (N,) int32 and writes the bundle's initial state. It needs no TensorFlow.
@@ -7,23 +7,27 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 
-from lrtflite.bundle import INITIAL
-from lrtflite.checkpoint import write_state
+from lrtflite.bundle import INITIAL_FILE
+from lrtflite.history import History
 from lrtflite.learner import Learner
+from lrtflite.state_file import write_state
 
 
 def seed_memory(bundle: Path, frames: Path) -> None:
-    """Write the state of a learner that has had one session, whose latents it remembers."""
+    """Write the state of a learner after one session, with all its latents in the memory."""
     with np.load(frames, allow_pickle=False) as archive:
         images, slots = archive["images"], archive["slots"]
     with Learner.open(bundle, replay_size=len(images)) as learner:
         latents = learner.extract(images)
         learner.memory.update(latents, slots, session=1, rng=np.random.default_rng(0))
-        write_state(bundle / INITIAL, learner.snapshot(sessions=1))
+        labels = [str(learner.labels[slot]) for slot in slots]
+        history = History().with_session(Counter(labels))
+        write_state(bundle / INITIAL_FILE, learner.snapshot(history=history))
 
 
 if __name__ == "__main__":

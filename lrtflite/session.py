@@ -1,4 +1,4 @@
-"""One learning session as its caller sees it: progress, cancelling, timing and the report."""
+"""Progress, cancellation, timings and the report of a session."""
 
 from __future__ import annotations
 
@@ -9,38 +9,61 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from lrtflite.diagnosis import Diagnosis
 from lrtflite.errors import SessionCancelled
+
+
+class Phase:
+    """Names of the phases of a session, in progress, timings and results."""
+
+    EXTRACT = "extract"  # a frame becomes a latent
+    BEGIN = "begin"
+    PREPARE = "prepare"  # a mini-batch is assembled
+    TRAIN = "train"  # one step
+    GATHER = "gather"  # a head that collects sums sees a mini-batch, after the last step
+    CONSOLIDATE = "consolidate"
+    ADAPT = "adapt"  # moments below the replay layer adapt
+    MEMORY = "memory"  # the replay memory is updated
+    CHECKPOINT = "checkpoint"  # the state is committed
+    # Outside a session.
+    TEST = "test"
+    INFER = "infer"
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a session stands. `total` is None while frames still arrive from an iterator."""
+    """Progress of a phase. `total` is None while frames still arrive from an iterator."""
 
-    phase: str  # "extract", "train", "adapt" or "checkpoint"
+    phase: str  # Phase.EXTRACT, TRAIN, GATHER, ADAPT or CHECKPOINT
     done: int
     total: int | None
 
 
 @dataclass(frozen=True)
 class SessionReport:
-    """What a session did. `timings` are milliseconds per occurrence of each phase."""
+    """The result of a session. `timings` has the milliseconds of each run of each phase.
+
+    `loss` and `accuracy` are means over the last epoch; None for a head without training steps.
+    `diagnosis` is None unless it was requested.
+    """
 
     session: int
     frames: int
     labels: tuple[str, ...]
     steps: int
-    loss: float
-    accuracy: float
+    loss: float | None
+    accuracy: float | None
     replay_patterns: int
     ready_to_committed_ms: float
     timings: dict[str, list[float]] = field(repr=False)
+    diagnosis: Diagnosis | None = None
 
 
 OnProgress = Callable[[Progress], None]
 
 
 class Session:
-    """Tells the caller of every step, and stops where the caller asks for it."""
+    """Reports every step to the caller, and stops if the caller asks for it."""
 
     def __init__(self, on_progress: OnProgress | None, cancel: threading.Event | None) -> None:
         self._on_progress = on_progress
@@ -52,9 +75,12 @@ class Session:
         return dict(self._timings)
 
     def report(self, phase: str, done: int, total: int | None) -> None:
-        """Pass progress on; a cancelled session ends here, unless it is committed already."""
-        if phase != "checkpoint" and self._cancel is not None and self._cancel.is_set():
-            raise SessionCancelled(f"The session was cancelled in {phase}, after {done} of it")
+        """Pass progress on; raise SessionCancelled if cancelled, unless already committed."""
+        if phase != Phase.CHECKPOINT and self._cancel is not None and self._cancel.is_set():
+            raise SessionCancelled(
+                f"The session was cancelled in {phase}, after {done} of it; "
+                "learn again to continue from the state before it"
+            )
         if self._on_progress is not None:
             self._on_progress(Progress(phase, done, total))
 
@@ -70,5 +96,5 @@ class Session:
         return time.perf_counter()
 
     def since(self, started: float) -> float:
-        """Milliseconds since `now()` gave `started`."""
+        """Return the milliseconds since `now()` returned `started`."""
         return 1e3 * (time.perf_counter() - started)

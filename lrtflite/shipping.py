@@ -1,97 +1,32 @@
-"""Ship what a learner knows: a copy of its bundle, with its state as the one to start from."""
+"""Ship a taught bundle: a copy of the models, with a learner's state as the initial state."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
-
-from lrtflite.bundle import FILES, INITIAL, Bundle, digest, write_manifest
-from lrtflite.checkpoint import State, read_state, write_state
-from lrtflite.destination import check_out, making_bundle
-from lrtflite.errors import BundleError, StateError
-from lrtflite.memory import MEMORY_LABELS, MEMORY_LATENTS, balanced
-from lrtflite.runtime import Model
-
-# Counts of patterns by class slot: a class that was never taught has 0.
-TAUGHT = "head/past"
+from lrtflite.bundle import FILES, INITIAL_FILE, Bundle, digest, write_manifest
+from lrtflite.destination import Destination
+from lrtflite.state_file import State, write_state
 
 
-def ship(bundle: Bundle, state: State, out: str | Path, *, replace_bundle: bool = False) -> Bundle:
-    """Write the bundle `out`: the models of `bundle`, and `state` for new learners to start from.
+def ship(
+    bundle: Bundle, state: State, out: str | Path | Destination, *, replace_bundle: bool = False
+) -> Bundle:
+    """Write the bundle `out`: the models of `bundle`, and `state` as the initial state.
 
-    Its models are the same bytes, so a state that was taught with `bundle` opens with `out` too.
+    The models are the same bytes, so a state made with `bundle` opens with `out` too.
     """
-    out = Path(out)
-    check_out(out, replace=replace_bundle)
-    with making_bundle(out) as made:
+    destination = Destination.at(out, replace=replace_bundle)
+    with destination.making_bundle() as made:
         for name in FILES:
             shutil.copy(bundle.path / name, made / name)
-        write_state(made / INITIAL, state)
+        write_state(made / INITIAL_FILE, state)
         manifest = replace(
             bundle.manifest,
             labels=tuple(state.meta["labels"]),
-            files={name: digest(made / name) for name in (*FILES, INITIAL)},
+            files={name: digest(made / name) for name in (*FILES, INITIAL_FILE)},
         )
         write_manifest(made, manifest)
-    return Bundle.open(out)
-
-
-def read_initial(bundle: Bundle, *, later: Sequence[str] = ()) -> State | None:
-    """Read the state that a new learner starts from; `later` is as in `read_state`."""
-    if bundle.initial is None:
-        return None
-    try:
-        return read_state(bundle.initial, later=later)
-    except StateError as error:
-        raise BundleError(f"{error}; copy the bundle again") from error
-
-
-def taught_labels(state: State) -> tuple[str, ...]:
-    """Return the labels that a state has learned something of; a name alone is not enough."""
-    named = zip(state.meta["labels"], state.arrays[TAUGHT])
-    return tuple(label for label, patterns in named if label is not None and patterns > 0)
-
-
-def shipped_labels(bundle: Bundle) -> tuple[str, ...]:
-    """Return the labels that a bundle was taught before it shipped."""
-    state = read_initial(bundle, later=(MEMORY_LATENTS,))
-    return () if state is None else taught_labels(state)
-
-
-def fit_memory(initial: State, capacity: int, rng: np.random.Generator) -> State:
-    """Return the state with at most `capacity` latents, the same number of each class."""
-    slots = initial.arrays[MEMORY_LABELS]
-    if len(slots) <= capacity:
-        return initial
-    assert initial.path is not None  # it was read from a bundle
-    kept = balanced(slots[:0], slots, capacity=capacity, session=1, rng=rng).picks
-    latents = read_state(initial.path).arrays[MEMORY_LATENTS][kept]
-    arrays = {**initial.arrays, MEMORY_LATENTS: latents, MEMORY_LABELS: slots[kept]}
-    return replace(initial, arrays=arrays)
-
-
-def check_initial(bundle: Bundle, head: Model) -> str:
-    """Return what a bundle was taught, in words, or raise BundleError if it does not fit."""
-    state = read_initial(bundle)
-    if state is None:
-        return "nothing was taught before it shipped"
-    manifest = bundle.manifest
-    expected = {f"head/{k}": v.shape for k, v in head.signatures["restore"].inputs.items()}
-    found = {k: v.shape for k, v in state.arrays.items() if k.startswith("head/")}
-    labels, latents = state.arrays[MEMORY_LABELS], state.arrays[MEMORY_LATENTS]
-    if (
-        found != expected
-        or latents.shape != (len(labels), *manifest.latent_shape)
-        or latents.dtype != manifest.latent_dtype
-        or tuple(state.meta["labels"]) != manifest.labels
-        or state.meta["bundle"] != bundle.identity
-    ):
-        raise BundleError(
-            f"Expected an initial state of the bundle {bundle.path}, got one of another; "
-            "copy the bundle again"
-        )
-    return f"{len(taught_labels(state))} classes, {len(labels)} latents in its memory"
+    return Bundle.open(destination.path)

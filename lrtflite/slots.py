@@ -1,8 +1,7 @@
-"""Class slots: which of the head's outputs carries which label."""
+"""Class slots: the label of each output of the head."""
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Union
@@ -10,20 +9,19 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.arguments import shown, whole_number
+from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError, NoFreeSlot
+from lrtflite.labels import Label, label_name
 
-Label = Union[str, int, np.integer[Any]]  # a name; 3 is the name "3"
 Labels = Union[Label, Sequence[Label], NDArray[Any]]
 SlotNumbers = Union[int, Sequence[int], NDArray[np.integer[Any]]]
-MOST_CHARACTERS = 200
 
 
 @dataclass(frozen=True)
 class Slots:
-    """The label of each slot, None where it is free. A change makes a new value.
+    """The label of each slot, None for a free one. A change returns a new value.
 
-    Methods that take a label or, as a keyword, the number of a slot raise InputError unless they
+    Methods that take a label, or the number of a slot as a keyword, raise InputError unless they
     get exactly one of the two.
     """
 
@@ -32,21 +30,23 @@ class Slots:
     def __post_init__(self) -> None:
         taken = [label for label in self.labels if label is not None]
         if len(set(taken)) != len(taken):
-            raise InputError(f"Expected distinct labels, got {', '.join(map(str, taken))}")
+            raise InputError(
+                f"Expected distinct labels, got {', '.join(map(str, taken))}; rename the duplicates"
+            )
 
     def find(self, label: Label | None = None, *, slot: int | None = None) -> int:
-        """Return the slot of a known label, or `slot` itself, which may be free."""
+        """Return the slot of a label, or `slot` itself, which may be free."""
         _check_one_given(label, slot)
         if slot is not None:
             return self._check_slot(slot)
         name = label_name(label)
         if name not in self.labels:
-            known = ", ".join(other for other in self.labels if other is not None) or "none yet"
-            raise InputError(f"Expected a known label ({known}), got {name!r}")
+            taken = ", ".join(other for other in self.labels if other is not None) or "none yet"
+            raise InputError(f"Expected a known label ({taken}), got {name!r}; give one of these")
         return self.labels.index(name)
 
     def place(self, label: Label | None = None, *, slot: int | None = None) -> tuple[int, Slots]:
-        """Return the slot to teach. A new label takes the first free one; a free slot is named."""
+        """Return the slot to teach. A new label takes the first free slot; a free slot gets one."""
         _check_one_given(label, slot)
         if slot is not None:
             number = self._check_slot(slot)
@@ -65,7 +65,7 @@ class Slots:
     def place_all(
         self, labels: Labels | None = None, *, slot: SlotNumbers | None = None
     ) -> tuple[NDArray[np.int32], Slots]:
-        """Return the slots to teach: () int32 from one label or slot for all, (n,) from a list."""
+        """Return the slots to teach, int32: () for one label or slot, (n,) for a list of them."""
         _check_one_given(labels, slot)
         given: Any = labels if slot is None else slot
         is_one = not _is_list(given)
@@ -82,12 +82,14 @@ class Slots:
 
     def free(self, slot: int) -> Slots:
         if self.labels[slot] is None:
-            raise InputError(f"Expected a slot that has a label, got {slot}, which is free")
+            raise InputError(
+                f"Expected a slot that has a label, got {slot}, which is free; give a taken slot"
+            )
         return self._with(slot, None)
 
     def _named(self, slot: int, name: str) -> Slots:
         if name in self.labels and self.labels.index(name) != slot:
-            raise InputError(f"Expected a label that is not taken, got {name!r}")
+            raise InputError(f"Expected a label that is not taken, got {name!r}; choose another")
         return self._with(slot, name)
 
     def _with(self, slot: int, label: str | None) -> Slots:
@@ -100,44 +102,23 @@ class Slots:
 
 
 def for_each(placed: NDArray[np.int32], count: int) -> NDArray[np.int32]:
-    """Return the slots (count,) of a session's patterns, from what `Slots.place_all` gave."""
+    """Return the slots (count,) of all patterns of a session, from those of `place_all`."""
     if placed.ndim and len(placed) != count:
-        raise InputError(f"Expected one label per frame, got {len(placed)} for {count} frames")
-    return np.full(count, placed, np.int32)
-
-
-def label_name(label: object) -> str:
-    """Return the name that a label stands for, or raise InputError; a number is its digits."""
-    return check_label(str(label) if _is_number(label) else label)
-
-
-def check_label(label: object) -> str:
-    """Return a name in Unicode's form NFC, or raise InputError.
-
-    An accent may be part of a letter or a character of its own; both look alike and are one label.
-    """
-    if not isinstance(label, str) or not label.strip() or not label.isprintable():
-        raise InputError(f"Expected a label of one line of text, got {shown(label)}")
-    composed = unicodedata.normalize("NFC", label)
-    if len(composed) > MOST_CHARACTERS:
         raise InputError(
-            f"Expected a label of at most {MOST_CHARACTERS} characters, got {len(composed)}: "
-            f"{composed[:30]!r}...; use a shorter name"
+            f"Expected one label per frame, got {len(placed)} for {count} frames; give one for each"
         )
-    return composed
+    return np.full(count, placed, np.int32)
 
 
 def _check_one_given(label: object, slot: object) -> None:
     if (label is None) == (slot is None):
         got = "neither" if label is None else "both"
-        raise InputError(f"Expected a label or the number of a slot as slot=, got {got}")
+        raise InputError(
+            f"Expected a label or the number of a slot as slot=, got {got}; give one of them"
+        )
 
 
 def _is_list(given: object) -> bool:
     if isinstance(given, np.ndarray):
         return given.ndim == 1
     return isinstance(given, Sequence) and not isinstance(given, (str, bytes))
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

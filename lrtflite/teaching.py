@@ -1,4 +1,4 @@
-"""Teach a bundle at a desk, with the device's own learner, so that it ships with what it knows."""
+"""Teach a bundle before it ships, with the same learner as on the device."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
 from lrtflite.data import FrameSource, whole_batch
-from lrtflite.destination import check_out
+from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.learner import Learner
-from lrtflite.manifest import Training
-from lrtflite.session import Progress, SessionReport
+from lrtflite.session import Phase, Progress, SessionReport
+from lrtflite.training import Training
 
-# phase ("extract", "train", "adapt", "checkpoint" or "test"), done, total
+# Callback with the phase (a name in `Phase`), steps done, and steps in total.
 OnStep = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
 class Taught:
-    """The bundle that ships, the session that taught it, and how well it knows each class.
+    """The bundle that ships, its session, and its accuracy.
 
-    `accuracy` is over all held-out frames, `by_class` over those of each class of the data set;
-    `latents` are those that ship in its replay memory.
+    `accuracy` is over all held-out frames, `by_class` over those of each class of the data set.
+    `latents` is the number of latents that ship in the replay memory.
     """
 
     bundle: Bundle
@@ -38,7 +38,7 @@ class Taught:
 
 
 def check_room(source: FrameSource, labels: tuple[str | None, ...]) -> None:
-    """Raise InputError unless each class of `source` has a slot of its name or finds a free one."""
+    """Raise InputError unless each class of `source` has a slot or can get a free one."""
     free = labels.count(None)
     foreign = sum(name not in labels for name in source.classes)
     if foreign > free:
@@ -52,7 +52,7 @@ def check_room(source: FrameSource, labels: tuple[str | None, ...]) -> None:
 def teach(
     learner: Learner,
     source: FrameSource,
-    out: str | Path,
+    out: str | Path | Destination,
     *,
     training: Training | None = None,
     batch_frames: int | None = None,
@@ -61,9 +61,9 @@ def teach(
 ) -> Taught:
     """Teach all training frames of `source` in one session, test it, and write the bundle `out`.
 
-    `batch_frames` limits the frames of each class. What the learner knows already ships too.
+    `batch_frames` limits the frames of each class. Classes learned before ship too.
     """
-    check_out(Path(out), replace=replace)
+    destination = Destination.at(out, replace=replace)
     check_room(source, learner.labels)
     tell = on_step or (lambda phase, done, total: None)
     batch = whole_batch(source, batch_frames)
@@ -79,7 +79,7 @@ def teach(
     )
     right, truth = recognise(learner, source, tell)
     return Taught(
-        bundle=learner.ship(out, replace=replace),
+        bundle=learner.ship(destination),
         report=report,
         accuracy=float(right.mean()) if len(right) else float("nan"),
         by_class={
@@ -103,5 +103,5 @@ def recognise(
     for row, frame in enumerate(frames):
         [[best, *_]] = learner.predict(frame, top=1)
         right[row] = best.label == source.classes[truth[row]]
-        tell("test", row + 1, len(truth))
+        tell(Phase.TEST, row + 1, len(truth))
     return right, truth.astype(np.int64)

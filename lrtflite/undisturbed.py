@@ -1,4 +1,4 @@
-"""Put off Ctrl-C and SIGTERM until something is done whole."""
+"""Delay Ctrl-C and SIGTERM until a block has ended."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from types import FrameType
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Handle no SIGINT and no SIGTERM in the block; one that came is handled when it ends.
+    """Delay SIGINT and SIGTERM until the block has ended, and handle the first one then.
 
-    A signal that ends the process by itself still does. Outside the main thread, which alone
-    handles signals, this does nothing.
+    A signal without a Python handler still acts at once. Only the main thread handles signals,
+    so this does nothing in other threads.
     """
     if threading.current_thread() is not threading.main_thread():
         yield

@@ -16,7 +16,7 @@ COLOURS = {
 
 
 def draw_pictures(folder: Path, *, classes: int, images: int) -> Path:
-    """Noisy pictures of one colour each, a folder per class."""
+    """Write noisy pictures of one colour each, in a folder per class."""
     rng = np.random.default_rng(0)
     for name, colour in list(COLOURS.items())[:classes]:
         (folder / name).mkdir(parents=True)

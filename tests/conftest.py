@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import settings
 
+from fake_bundle import FakeModel, make_bundle
 from lrtflite import Learner
 from lrtflite.runtime import installed_runtimes
 
@@ -19,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder with the ImageNet weights, photographs and NICv2 lists; most clones have none."""
+    """Return the folder with ImageNet weights, photographs and NICv2 lists; many clones lack it."""
     folder = Path(os.environ.get("LRTFLITE_SHARED", ROOT.parent / "shared"))
     if not folder.is_dir():
         pytest.skip(f"needs the reference weights and photographs in {folder} (LRTFLITE_SHARED)")
@@ -28,8 +32,24 @@ def shared() -> Path:
 
 @pytest.fixture(scope="session")
 def demo() -> Path:
-    """The bundle that comes with the package."""
+    """Return the bundle that comes with the package."""
     return ROOT / "lrtflite" / "demo_bundle"
+
+
+@pytest.fixture(scope="session")
+def lda(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of the strategy lda with six slots, from the demo weights."""
+    if find_spec("tensorflow") is None:
+        pytest.skip("needs the extra host, to convert a bundle")
+    out = tmp_path_factory.mktemp("bundles") / "lda"
+    # TensorFlow and a TFLite runtime in one process can crash.
+    words = ["convert", "--strategy", "lda", "--classes", "6", "--replay-size", "100"]
+    subprocess.run(
+        [sys.executable, "-m", "lrtflite_cli.main", *words, "--out", str(out)],
+        check=True,
+        capture_output=True,
+    )
+    return out
 
 
 @pytest.fixture(params=["litert", "tflite"])
@@ -53,10 +73,30 @@ def open_learner(demo: Path) -> Iterator[Callable[..., Learner]]:
         learner.close()
 
 
-# A shell's background job ignores Ctrl-C and so do its children, which some tests interrupt.
+@pytest.fixture
+def open_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Learner]]:
+    """Return `open_deep(state, layer, **changes of the manifest)`, with fake models."""
+    monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
+    opened = []
+
+    def make(
+        state: Path | None = None, layer: str = "conv5_4/dw", /, seed: int = 0, **changes: Any
+    ) -> Learner:
+        folder = tmp_path / layer.replace("/", "-")
+        if not folder.exists():
+            make_bundle(folder, replay_layer=layer, **changes)
+        opened.append(Learner.open(folder, state, seed=seed))
+        return opened[-1]
+
+    yield make
+    for learner in opened:
+        learner.close()
+
+
+# Background jobs of a shell ignore Ctrl-C, and so do their children. Some tests interrupt those.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Machines that run several things at once miss any deadline now and then.
+# A busy machine misses any deadline now and then.
 settings.register_profile("lrtflite", deadline=None)
 settings.load_profile("lrtflite")

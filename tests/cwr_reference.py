@@ -1,4 +1,4 @@
-"""CWR* with SGD in plain float64 numpy, written from the paper: the oracle of several tests."""
+"""CWR* with SGD in float64 numpy, written from the paper: the reference of several tests."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def cwr_session(
     weight_decay: float,
     head_start: float = 0.0,
 ) -> tuple[Array, Array, list[float]]:
-    """New cw (C, F), new past (C,) and the loss of each mini-batch (latents, one-hot targets).
+    """Return the new cw (C, F) and past (C,), and the loss of each mini-batch (latents, targets).
 
-    `head_start` is not the paper's: a new class starts from that share of the known ones' mean.
+    `head_start` is not in the paper: a new class starts from that share of the mean of the others.
     """
     tw = np.zeros(cw.shape)
     known = [cw[j] for j in range(len(cw)) if counts[j] > 0 and past[j] > 0]

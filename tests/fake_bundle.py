@@ -1,46 +1,69 @@
-"""A bundle split below the last layer, with models of a few lines of numpy in place of TFLite's.
+"""A bundle split below the last layer, with numpy models in place of TFLite ones.
 
 Latents are frames less a mean that adapts (or the frames themselves, at `images`). The head has a
-trunk of one scale and one moment, which `train` moves by exactly `trunk_lr` and `moment_rate`.
+trunk of one scale and one moment, which `train` moves by exactly `trunk_lr` and `moment_rate`;
+`train_last` leaves both alone. A bundle's `strategy` is one of STEPS.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from learning import DEFAULTS
+from lrtflite import Training
 from lrtflite.bundle import FILES, digest
+from lrtflite.contract import FEATURES, HEAD, Sizes, signatures_of
+from lrtflite.contract_checking import breaches
+from lrtflite.feeding import Feeding
 from lrtflite.manifest import Manifest
+from lrtflite.manifest_reading import read_manifest
 from lrtflite.runtime import Signature, Tensor
 
 SIZE, SLOTS, BATCH, NEW = 4, 5, 6, 3
 SHAPE = (SIZE, SIZE, 3)
-TRAINING = DEFAULTS.with_options(
-    lr=0.5, epochs=2, trunk_lr=0.25, moment_rate=0.125, adapt_rate=0.0625, least_steps=1
+FEEDING = Feeding(batch_size=BATCH, new_per_batch=NEW, epochs=2, least_steps=1)
+TRAINING = replace(
+    DEFAULTS.with_options(lr=0.5, trunk_lr=0.25, moment_rate=0.125, adapt_rate=0.0625),
+    feeding=FEEDING,
 )
+# Signatures with which the head of each strategy learns.
+STEPS = {
+    "steps": ("train", "train_last"),
+    "one kind of step": ("train",),
+    "gathering": ("gather",),
+    "steps and gathering": ("train", "train_last", "gather"),
+}
+_LAST = ("lr", "momentum", "weight_decay")
+_EVERY = (*_LAST, "trunk_lr", "moment_rate")
+RATES = {"begin": ("head_start",), "train": _EVERY, "train_last": _LAST}
+RATES["adapt"] = ("adapt_rate", "epochs")
 
 
-def make_bundle(folder: Path, **changes: Any) -> Path:
-    """The files of a bundle at conv5_4/dw that adapts its moments, unless `changes` say other."""
+def make_bundle(folder: Path, *, training: Training = TRAINING, **changes: Any) -> Path:
+    """Write a bundle at conv5_4/dw with adapting moments; `changes` replace manifest fields."""
     folder.mkdir(parents=True)
     layer = changes.get("replay_layer", "conv5_4/dw")
     for name in FILES:
         (folder / name).write_text(f"{name} of {layer}")
     facts: dict[str, Any] = {
+        "network": "mobilenet_v1",
         "replay_layer": layer,
+        "strategy": "steps",
         "input_size": SIZE,
         "latent_shape": SHAPE,
         "latent_range": (-255.0, 255.0),
         "labels": (None,) * SLOTS,
-        "batch_size": BATCH,
-        "new_per_batch": NEW,
-        "training": TRAINING,
+        "feeding": training.feeding,
+        "rates": training.rates,
+        "merging": {},
         "replay_size": 8,
         "policy": "algorithm1",
         "backbone": "a few lines of numpy",
+        "trains_trunk": True,
         "files": {name: digest(folder / name) for name in FILES},
         "adapt_moments": True,
     }
@@ -49,12 +72,16 @@ def make_bundle(folder: Path, **changes: Any) -> Path:
     return folder
 
 
-def tensors(dtype: Any = np.float32, **shapes: tuple[int, ...]) -> dict[str, Tensor]:
-    return {name: Tensor(shape, np.dtype(dtype)) for name, shape in shapes.items()}
+def tensors(**shapes: tuple[int, ...]) -> dict[str, Tensor]:
+    return {name: Tensor(shape, np.dtype(np.float32)) for name, shape in shapes.items()}
+
+
+def one(value: Any) -> np.ndarray:
+    return np.full(1, value, np.float32)
 
 
 class FakeModel:
-    """Stands for `lrtflite.runtime.Model`; `calls` has each signature that ran, with its inputs."""
+    """A stand-in for `lrtflite.runtime.Model`; `calls` has each call with its inputs."""
 
     runtime = "fake"
 
@@ -62,9 +89,10 @@ class FakeModel:
         self.path = path
         self.calls: list[tuple[str, dict[str, Any]]] = []
         manifest = (path.parent / "manifest.json").read_text()
-        self.manifest = Manifest.from_json(manifest, where=str(path))
-        head = path.name == "head.tflite"
-        self.signatures = self._head_signatures() if head else self._features_signatures()
+        self.manifest = read_manifest(manifest, where=str(path))
+        part = path.stem
+        self.signatures = self._signatures(part)
+        assert breaches(self.manifest, part, self.signatures) == []
         self.state: dict[str, Any] = {
             name: np.zeros(tensor.shape, np.float32)
             for name, tensor in self.signatures.get("restore", Signature({}, {})).inputs.items()
@@ -75,26 +103,22 @@ class FakeModel:
         return np.empty(tensor.shape, tensor.dtype)
 
     def run(self, signature: str, **inputs: Any) -> dict[str, Any]:
-        listed = self.signatures[signature].inputs
-        assert set(inputs) == set(listed), f"{signature} takes {set(listed)}"
-        for name, value in inputs.items():
-            assert value.dtype == listed[name].dtype, f"{signature} {name} is {value.dtype}"
-            fixed = [n for n in zip(value.shape, listed[name].shape) if n[1] != -1]
-            assert all(found == wanted for found, wanted in fixed), f"{name} is {value.shape}"
+        self._check(f"{signature} takes", inputs, self.signatures[signature].inputs)
         self.calls.append((signature, {name: np.array(value) for name, value in inputs.items()}))
         with np.errstate(over="ignore"):
             outputs: dict[str, Any] = getattr(self, signature)(**inputs)
+        self._check(f"{signature} gives", outputs, self.signatures[signature].outputs)
         return outputs
 
     def inputs_of(self, signature: str) -> list[dict[str, Any]]:
         return [inputs for name, inputs in self.calls if name == signature]
 
-    def save(self) -> dict[str, Any]:
-        return {name: values.copy() for name, values in self.state.items()}
+    def save(self, zero: Any) -> dict[str, Any]:
+        return {name: values + zero for name, values in self.state.items()}
 
     def restore(self, **state: Any) -> dict[str, Any]:
         self.state = {name: np.array(values) for name, values in state.items()}
-        return {}
+        return self._learned() if "past" in state else {"restored": one(len(state))}
 
     # The features.
 
@@ -103,8 +127,8 @@ class FakeModel:
             return {"latents": frames.copy()}
         return {"latents": frames.astype(np.float32) - self.state.get("mean", np.float32(0))}
 
-    def adapt(self, frames: Any, rate: Any) -> dict[str, Any]:
-        before = self.state["mean"]
+    def adapt(self, frames: Any, adapt_rate: Any, epochs: Any) -> dict[str, Any]:
+        before, rate = self.state["mean"], 1 - (1 - adapt_rate) ** epochs
         self.state["mean"] = before + rate * (frames.mean(dtype=np.float32) - before)
         return {"moved": abs(self.state["mean"] - before)}
 
@@ -118,42 +142,76 @@ class FakeModel:
         return {"probabilities": (shares / max(shares.sum(), 1e-9)).astype(np.float32)}
 
     def begin(self, counts: Any, head_start: Any) -> dict[str, Any]:
-        return {"classes": np.float32((counts > 0).sum())}
+        several = (counts > 0).sum() > 1
+        return {"trains": one(several and self.manifest.trains_trunk)}
 
     def train(self, latents: Any, targets: Any, lr: Any, **rates: Any) -> dict[str, Any]:
+        self.state["scale"] = self.state["scale"] + rates["trunk_lr"]
+        self.state["moment"] = self.state["moment"] + rates["moment_rate"]
+        return self.train_last(latents, targets, lr, **rates)
+
+    def train_last(self, latents: Any, targets: Any, lr: Any, **_: Any) -> dict[str, Any]:
         rows = latents.reshape(len(latents), -1).astype(np.float32)
         self.state["cw"] = self.state["cw"] + lr * (targets.T @ rows) / 1000
-        self.state["scale"] = self.state["scale"] + rates.get("trunk_lr", np.float32(0))
-        self.state["moment"] = self.state["moment"] + rates.get("moment_rate", np.float32(0))
-        return {"loss": np.float32(1), "accuracy": np.float32(0.5)}
+        return {"loss": one(1), "accuracy": one(0.5)}
+
+    def gather(self, latents: Any, targets: Any) -> dict[str, Any]:
+        rows = latents.reshape(len(latents), -1).astype(np.float32)
+        self.state["cw"] = self.state["cw"] + targets.T @ rows
+        return {"patterns": one(targets.sum())}
 
     def consolidate(self, counts: Any) -> dict[str, Any]:
         self.state["past"] = self.state["past"] + counts
-        return {"average": np.float32(0)}
+        return self._learned()
 
-    def _features_signatures(self) -> dict[str, Signature]:
-        frames = tensors(np.uint8, frames=(-1, *SHAPE))
-        latents = tensors(self.manifest.latent_dtype, latents=(-1, *SHAPE))
-        found = {"extract": Signature(frames, latents)}
-        if self.manifest.adapt_moments:
-            group = tensors(np.uint8, frames=(NEW, *SHAPE))
-            found["adapt"] = Signature({**group, **tensors(rate=(1,))}, tensors(moved=()))
-            found["save"] = Signature({}, tensors(mean=(1,)))
-            found["restore"] = Signature(tensors(mean=(1,)), {})
+    def forget(self, mask: Any) -> dict[str, Any]:
+        self.state["past"] = self.state["past"] * (1 - mask)
+        self.state["cw"] = self.state["cw"] * (1 - mask)[:, np.newaxis]
+        return self._learned()
+
+    def _learned(self) -> dict[str, Any]:
+        return {"learned": (self.state["past"] > 0).astype(np.float32)}
+
+    def _check(self, what: str, given: dict[str, Any], listed: dict[str, Tensor]) -> None:
+        assert set(given) == set(listed), f"{what} {set(listed)}"
+        for name, value in given.items():
+            assert value.dtype == listed[name].dtype, f"{what} {name} as {value.dtype}"
+            assert value.ndim == len(listed[name].shape), f"{what} {name} as {value.shape}"
+            fixed = [n for n in zip(value.shape, listed[name].shape) if n[1] != -1]
+            assert all(found == wanted for found, wanted in fixed), f"{name} is {value.shape}"
+
+    def _signatures(self, part: str) -> dict[str, Signature]:
+        """Return the signatures of this model, with its own rates and tensors."""
+        sizes, found = Sizes.of(self.manifest), {}
+        own = {
+            FEATURES: tensors(mean=(1,)),
+            HEAD: tensors(cw=(SLOTS, SIZE * SIZE * 3), past=(SLOTS,), scale=(1,), moment=(1,)),
+        }[part]
+        learning = ("train", "train_last", "gather")
+        for name, spec in signatures_of(part).items():
+            if part == FEATURES and name != "extract" and not self.manifest.adapt_moments:
+                continue
+            if name in learning and name not in STEPS[self.manifest.strategy]:
+                continue
+            inputs = {key: sizes.tensor(each) for key, each in spec.inputs.items()}
+            outputs = {key: sizes.tensor(each) for key, each in spec.outputs.items()}
+            inputs.update(
+                {rate: Tensor((1,), np.dtype(np.float32)) for rate in RATES.get(name, ())}
+            )
+            {"inputs": inputs, "outputs": outputs, "": {}}[spec.tensors].update(own)
+            found[name] = Signature(inputs, outputs)
         return found
 
-    def _head_signatures(self) -> dict[str, Signature]:
-        dtype = self.manifest.latent_dtype
-        state = tensors(cw=(SLOTS, SIZE * SIZE * 3), past=(SLOTS,), scale=(1,), moment=(1,))
-        rates = tensors(lr=(1,), trunk_lr=(1,), momentum=(1,), weight_decay=(1,), moment_rate=(1,))
-        batch = {**tensors(dtype, latents=(BATCH, *SHAPE)), **tensors(targets=(BATCH, SLOTS))}
-        return {
-            "infer": Signature(
-                tensors(dtype, latents=(-1, *SHAPE)), tensors(probabilities=(-1, SLOTS))
-            ),
-            "begin": Signature(tensors(counts=(SLOTS,), head_start=(1,)), tensors(classes=())),
-            "train": Signature({**batch, **rates}, tensors(loss=(), accuracy=())),
-            "consolidate": Signature(tensors(counts=(SLOTS,)), tensors(average=())),
-            "save": Signature({}, state),
-            "restore": Signature(state, {}),
-        }
+
+def frames(*values: int) -> np.ndarray:
+    """Return frames (n, 4, 4, 3) uint8 of one grey each."""
+    return np.stack([np.full(SHAPE, value, np.uint8) for value in values])
+
+
+def fake(model: Any) -> FakeModel:
+    assert isinstance(model, FakeModel)
+    return model
+
+
+def mean_of(model: Any) -> float:
+    return float(fake(model).state["mean"].item())

@@ -1,4 +1,4 @@
-"""Advice where a way of teaching does not suit a replay layer."""
+"""Advice about teaching that does not suit a replay layer."""
 
 from __future__ import annotations
 
@@ -8,34 +8,35 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lrtflite.knowledge as knowledge_module
 from fake_bundle import SHAPE, FakeModel, make_bundle
 from lrtflite import Learner
 from lrtflite.advice import few_classes
 from lrtflite.bundle import Bundle
 
 
-def test_a_trunk_wants_several_classes_first(demo: Path) -> None:
+def test_a_trunk_should_learn_several_classes_first(demo: Path) -> None:
     last = Bundle.open(demo).manifest
-    deep = replace(last, replay_layer="conv5_4/dw")
-    advice = few_classes(deep, known=0, coming=1)
+    deep = replace(last, replay_layer="conv5_4/dw", trains_trunk=True)
+    advice = few_classes(deep, learned=0, coming=1)
     assert advice is not None
     assert "first session has 1 class:" in advice
-    assert "convert at pool6" in advice
-    assert few_classes(deep, known=0, coming=10) is None
-    assert few_classes(deep, known=3, coming=1) is None
-    assert few_classes(last, known=0, coming=1) is None
+    assert "convert with the default replay layer" in advice
+    assert few_classes(deep, learned=0, coming=10) is None
+    assert few_classes(deep, learned=3, coming=1) is None
+    assert few_classes(last, learned=0, coming=1) is None
     # A bundle for a few classes has no other choice.
-    assert few_classes(replace(deep, labels=(None,) * 5), known=0, coming=1) is None
+    assert few_classes(replace(deep, labels=(None,) * 5), learned=0, coming=1) is None
 
 
 def test_a_learner_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(knowledge_module, "Model", FakeModel)
-    # Room for ten classes, of which the fake head of five needs only its own.
+    monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
+    # The fake head has five slots, too few for the advice.
     monkeypatch.setattr("lrtflite.advice.ENOUGH", 4)
     with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
         for value in (10, 20, 30):
             learner.learn(np.full(SHAPE, value, np.uint8), f"{value}")
-    assert [record.message.count("convert at pool6") for record in caplog.records] == [1]
+    assert [
+        record.message.count("convert with the default replay layer") for record in caplog.records
+    ] == [1]

@@ -1,4 +1,4 @@
-"""An answer is of one state, also while a session is committed."""
+"""Every answer comes from a single state, also while a session is committed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-import lrtflite.knowledge as knowledge_module
 from fake_bundle import SHAPE, FakeModel, make_bundle
 from learning import TRAINING, frames_of, latents_of
 from lrtflite import Learner
@@ -20,7 +19,7 @@ Open = Callable[..., Learner]
 
 
 class Intruder:
-    """Commits a session of another thread when a model is asked for `signature`.
+    """A thread that commits a session when a model is asked for `signature`.
 
     Before the model answers, or, with `late`, after it. It waits a second for the commit and then
     lets the call through: where a lock keeps the commit out, it comes later.
@@ -37,7 +36,7 @@ class Intruder:
         model.run = self
 
     def after(self, calls: int) -> Intruder:
-        """Let so many calls pass first."""
+        """Let this many calls pass first."""
         self._skip = calls
         return self
 
@@ -69,8 +68,8 @@ class Intruder:
 
 @pytest.fixture
 def open_adapting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Learner]:
-    """A learner whose moments adapt and that knows two grey things."""
-    monkeypatch.setattr(knowledge_module, "Model", FakeModel)
+    """Return a learner with adapting moments that has learned two grey objects."""
+    monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
     with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
         for value, label in ((10, "dark"), (30, "grey")):
             learner.learn(frame(value), label)
@@ -85,7 +84,7 @@ def test_labels_and_weights_are_of_one_state(open_learner: Open) -> None:
     learner = open_learner()
     learner.learn_latents(latents_of(0), "old", training=TRAINING)
     intruder = Intruder(
-        learner._known.serving,
+        learner.committed.serving,
         "infer",
         lambda: learner.learn_latents(latents_of(1), "new", training=TRAINING),
     )
@@ -100,7 +99,7 @@ def test_moments_and_weights_are_of_one_state(open_adapting: Learner) -> None:
     learner = open_adapting
     before = learner.predict(frame(20))
     session = lambda: learner.learn([frame(v) for v in (200, 210, 220)], "white")  # noqa: E731
-    intruder = Intruder(learner._known.features, "extract", session, late=True)
+    intruder = Intruder(learner.committed.features, "extract", session, late=True)
     answer = learner.predict(frame(20))
     intruder.join()
     after = learner.predict(frame(20))
@@ -112,8 +111,8 @@ def test_latents_are_of_one_state(open_adapting: Learner) -> None:
     learner = open_adapting
     both = np.stack([frame(20), frame(20)])
     session = lambda: learner.learn([frame(v) for v in (200, 210, 220)], "white")  # noqa: E731
-    intruder = Intruder(learner._known.features, "extract", session).after(1)
-    # The session extracts in a thread of its own, so it is the second frame that finds it done.
+    intruder = Intruder(learner.committed.features, "extract", session).after(1)
+    # The session extracts in its own thread, so only the second frame comes after the commit.
     first, second = learner.extract(both)
     intruder.join()
     np.testing.assert_array_equal(first, second)
@@ -126,7 +125,7 @@ def test_many_latents_are_answered_by_one_state(
     learner.learn_latents(latents_of(0), "old", training=TRAINING)
     monkeypatch.setattr("lrtflite.learner.AT_ONCE_BYTES", 4 * 1024)  # four latents at a time
     intruder = Intruder(
-        learner._known.serving,
+        learner.committed.serving,
         "infer",
         lambda: learner.learn_latents(latents_of(1), "new", training=TRAINING),
     ).after(1)
@@ -136,7 +135,7 @@ def test_many_latents_are_answered_by_one_state(
     assert learner.probabilities(latents_of(1, 12))[:, 1].min() > 0.5
 
 
-def test_a_learner_that_knows_nothing_says_so(open_learner: Open, tmp_path: Path) -> None:
+def test_a_learner_without_learned_labels_says_so(open_learner: Open, tmp_path: Path) -> None:
     learner = open_learner(tmp_path)
     latents, frames = latents_of(0, 2), frames_of(0, 2)
 
@@ -167,25 +166,25 @@ def test_what_is_learned_is_of_one_state(open_learner: Open) -> None:
         learner.forget("cup")
         learner.rename(new="never taught", slot=0)
 
-    Intruder(learner._known.serving, "save", give_the_name_away, late=True)
+    Intruder(learner.committed.serving, "save", give_the_name_away, late=True)
     assert learner.learned in (("cup",), ())
 
 
 def test_reading_what_is_learned_copies_no_head(open_learner: Open) -> None:
     learner = open_learner()
     learner.learn_latents(latents_of(0), "cup", training=TRAINING)
-    learner._known.serving.run = lambda *_, **__: pytest.fail("no model is asked")  # type: ignore[method-assign]
+    learner.committed.serving.run = lambda *_, **__: pytest.fail("no model is asked")  # type: ignore[method-assign]
     assert learner.learned == ("cup",)
 
 
 def test_a_session_saves_its_head_once(open_learner: Open, tmp_path: Path) -> None:
     learner = open_learner(tmp_path)
-    run, calls = learner._known.training.run, []
+    run, calls = learner.committed.working.run, []
 
     def record(signature: str, **inputs: Any) -> Any:
         calls.append(signature)
         return run(signature, **inputs)
 
-    learner._known.training.run = record  # type: ignore[method-assign]
+    learner.committed.working.run = record  # type: ignore[method-assign]
     learner.learn_latents(latents_of(0), "cup", training=TRAINING)
     assert calls.count("save") == 1

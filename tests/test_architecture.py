@@ -1,4 +1,4 @@
-"""Who may import whom, what a package offers, and what its text must not say."""
+"""Imports between packages, public names, lengths of files, and paths that no text may contain."""
 
 from __future__ import annotations
 
@@ -22,17 +22,21 @@ OURS = {
     "lrtflite_cli": ROOT / "cli" / "lrtflite_cli",
 }
 HOST = frozenset({"tensorflow", "tf_keras"})
+WRITTEN = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
+MOST_LINES = 300
+# Most lines of a function's body, without its docstring.
+MOST_BODY_LINES = 50
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What a part may import: when it is imported itself, and later, inside its functions."""
+    """Modules that a part may import at once, and those that it may import inside functions."""
 
     at_once: frozenset[str]
     later: frozenset[str] = frozenset()
 
 
-# "lrtflite.host" is a part of its own; "lrtflite" means the device side.
+# Rules by part. "lrtflite.host" is its own part; "lrtflite" is the device side.
 RULES = {
     "lrtflite": Rule(frozenset({"numpy", "lrtflite"}), frozenset({"PIL", "av"})),
     "lrtflite.host": Rule(frozenset({"numpy", "h5py", "lrtflite", "lrtflite.host", *HOST})),
@@ -61,7 +65,7 @@ def part_of(path: Path) -> str:
 
 
 def imports(tree: ast.AST, *, inside: bool = False) -> Iterator[tuple[str, bool]]:
-    """Every imported module and whether that is inside a function; type checkers' ones left out."""
+    """Yield imported modules, and whether inside a function; skip those for type checkers."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
@@ -98,13 +102,13 @@ def test_keras_is_always_tf_keras(path: Path) -> None:
 
 
 def test_the_device_side_is_light() -> None:
-    # The other half of the rules: what those modules import in their turn.
+    # The other half of the rules: modules that those modules import in turn.
     device = "import lrtflite, lrtflite.verify, lrtflite.data, lrtflite_firmware_sim"
     assert loaded(device) - loaded("import numpy") == {"lrtflite", "lrtflite_firmware_sim"}
 
 
 def loaded(script: str) -> set[str]:
-    """The packages that a fresh interpreter has after a script, the standard library left out."""
+    """Return the packages that a script loads, without the standard library."""
     script += "; import sys; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -129,7 +133,7 @@ def test_all_is_complete(name: str) -> None:
 
 
 def texts() -> Iterator[Path]:
-    """Everything that a reader of the project may read."""
+    """Yield every file that a reader of the project may open."""
     kinds = {".py", ".md", ".toml", ".json", ".yml", ".yaml", ".cfg", ".txt", ".sh", ""}
     others = (ROOT / name for name in ("tests", "docs", "examples", "benchmarks", "tools"))
     for top in (*OURS.values(), *others):
@@ -146,3 +150,79 @@ def test_no_text_names_a_folder_of_one_machine() -> None:
     for path in texts():
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
             assert not machine.search(line), f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+
+
+def written(*folders: str) -> list[Path]:
+    return [path for folder in folders for path in sorted((ROOT / folder).rglob("*.py"))]
+
+
+def functions(tree: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node
+
+
+def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Return the lines from the first statement after the docstring to the last one."""
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+@pytest.mark.parametrize("path", written(*WRITTEN), ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_and_functions_are_short(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= MOST_LINES
+    lengths = {node.name: body_lines(node) for node in functions(ast.parse(text))}
+    assert {name: lines for name, lines in lengths.items() if lines > MOST_BODY_LINES} == {}
+
+
+def private_members(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yield line and text of each use of a private member of another object or module."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            owner = node.value
+            if not (isinstance(owner, ast.Name) and owner.id in ("self", "cls")):
+                yield node.lineno, ast.unparse(node)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if is_private(alias.name):
+                    yield node.lineno, f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Call):
+            named = ast.unparse(node.func).rpartition(".")[2]
+            if named in ("getattr", "setattr", "delattr"):
+                for given in node.args:
+                    if isinstance(given, ast.Constant) and is_private(last_part(given.value)):
+                        yield node.lineno, ast.unparse(node)
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def last_part(value: object) -> str:
+    return str(value).rpartition(".")[2]
+
+
+@pytest.mark.parametrize("path", written("tests"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_tests_use_public_names(path: Path) -> None:
+    assert list(private_members(ast.parse(path.read_text(encoding="utf-8")))) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("learner._known.state()", "learner._known"),
+        ("self.device._ask", "self.device._ask"),
+        ("from x import _y", "x._y"),
+        ("monkeypatch.setattr(module, '_LIMIT', 1)", "monkeypatch.setattr(module, '_LIMIT', 1)"),
+        ("setattr('package.module._LIMIT', 1)", "setattr('package.module._LIMIT', 1)"),
+        ("getattr(x, '_y')", "getattr(x, '_y')"),
+    ],
+)
+def test_private_members_are_noticed(text: str, found: str) -> None:
+    assert list(private_members(ast.parse(text))) == [(1, found)]
+
+
+def test_members_of_its_own_are_not() -> None:
+    own = "self._x = cls._y\n_z = x.__enter__\nmonkeypatch.setattr(x, '__enter__', 1)"
+    assert list(private_members(ast.parse(own))) == []

@@ -15,12 +15,13 @@ from lrtflite import Learner
 from lrtflite.bundle import Bundle, demo_bundle, digest
 from lrtflite.errors import BundleError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
-from lrtflite.manifest import Manifest
+from lrtflite.manifest_reading import read_manifest
 from lrtflite.runtime import Model, Tensor, installed_runtimes
 from lrtflite.verify import check_signatures, verify_bundle
 
 LOSSES = "losses of 4 steps in 2 sessions"
 AFTER = {LOSSES, "probabilities after training", "state after training"}
+FORGOTTEN = {"probabilities after forgetting"}
 FILES = ["features.tflite", "head.tflite", "golden.npz"]
 
 
@@ -34,14 +35,19 @@ def edit_manifest(bundle: Path, **changes: object) -> None:
     path.write_text(json.dumps({**json.loads(path.read_text()), **changes}))
 
 
+def edit_feeding(bundle: Path, **changes: object) -> None:
+    feeding = json.loads((bundle / "manifest.json").read_text())["feeding"]
+    edit_manifest(bundle, feeding={**feeding, **changes})
+
+
 def rehash(bundle: Path, name: str) -> None:
-    """Make the manifest agree with a file that was changed on purpose."""
+    """Update the manifest after a deliberate change of a file."""
     files = json.loads((bundle / "manifest.json").read_text())["files"]
     found = digest(bundle / name)
     edit_manifest(bundle, files={**files, name: {"sha256": found.sha256, "bytes": found.bytes}})
 
 
-def test_the_packaged_bundle_proves_itself(demo: Path) -> None:
+def test_the_packaged_bundle_verifies(demo: Path) -> None:
     with demo_bundle() as path:
         assert path.resolve() == demo.resolve()
     for runtime in installed_runtimes():
@@ -54,7 +60,7 @@ def test_the_packaged_bundle_proves_itself(demo: Path) -> None:
 
 def test_a_manifest_survives_json(demo: Path) -> None:
     manifest = Bundle.open(demo).manifest
-    assert Manifest.from_json(manifest.to_json(), where="memory") == manifest
+    assert read_manifest(manifest.to_json(), where="memory") == manifest
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -77,9 +83,9 @@ def test_other_manifests(copy: Path, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="lrtflite convert --replay-layer pool6"):
         Bundle.open(tmp_path / "nowhere")
     edit_manifest(copy, format=1)
-    with pytest.raises(BundleError, match="Expected a bundle of format 5, got format 1"):
+    with pytest.raises(BundleError, match="Expected a bundle of format 6, got format 1"):
         Bundle.open(copy)
-    edit_manifest(copy, format=5, surprise=1)
+    edit_manifest(copy, format=6, surprise=1)
     with pytest.raises(BundleError, match="surprise"):
         Bundle.open(copy)
     (copy / "manifest.json").write_text("{")
@@ -95,8 +101,6 @@ def test_a_field_of_the_wrong_kind(copy: Path) -> None:
         ("latent_shape", "wide"),
         ("input_size", "x"),
         ("backbone", 3),
-        ("new_per_batch", 0),
-        ("new_per_batch", 500),
         ("labels", [["a"]]),
         ("labels", []),
         ("latent_range", [6, 0]),
@@ -114,9 +118,9 @@ def test_a_field_of_the_wrong_kind(copy: Path) -> None:
     ("tensor", "off", "failing"),
     [
         ("losses", 0.01, {LOSSES}),
-        # What goes in counts as much: each of these has to show in what comes out.
-        ("head_start", 0.5, AFTER),
-        ("lr", 0.01, AFTER),
+        # Inputs matter too: a change in any of these must change an output.
+        ("scalars/head_start", 0.5, AFTER | FORGOTTEN),
+        ("scalars/lr", 0.01, AFTER | FORGOTTEN),
     ],
 )
 def test_wrong_numbers_fail_the_verification(
@@ -131,28 +135,36 @@ def test_wrong_numbers_fail_the_verification(
 
 
 def test_shapes_that_the_manifest_denies_fail_the_verification(copy: Path) -> None:
-    edit_manifest(copy, batch_size=64)
+    edit_feeding(copy, batch_size=64)
     (failed,) = (check for check in verify_bundle(copy) if not check.passed)
     assert failed.name == "signatures of head.tflite"
-    assert "train.latents is (120, 256), not (64, 256)" in failed.seen
+    assert "train.latents is (120, 256) float32, not (64, 256) float32" in failed.seen
 
 
 @pytest.mark.parametrize(
-    ("field", "value"),
+    ("field", "value", "said"),
     [
-        ("batch_size", 64),
-        ("labels", [None] * 20),
-        ("latent_shape", [7]),
-        ("latent_dtype", "uint8"),
-        ("input_size", 64),
+        ("batch_size", 64, "head: train.latents is (120, 256) float32, not (64, 256) float32"),
+        ("labels", [None] * 20, "head: begin.counts is (50,) float32, not (20,) float32"),
+        ("latent_shape", [7], "head: infer.latents is (-1, 256) float32, not (-1, 7) float32"),
+        ("latent_dtype", "uint8", "features: extract gives latents as float32"),
+        ("train_dtype", "uint8", "head: infer.latents is (-1, 256) float32, not (-1, 256) uint8"),
+        ("input_size", 64, "features: extract.frames is (-1, 128, 128, 3) uint8, not (-1, 64, "),
+        ("adapt_moments", True, "features: no adapt; no save; no restore"),
+        ("rates", {}, "head: begin takes head_start, which is not among the rates"),
     ],
 )
 def test_a_learner_refuses_a_manifest_that_does_not_fit(
-    copy: Path, field: str, value: object
+    copy: Path, runtime: str, field: str, value: object, said: str
 ) -> None:
-    edit_manifest(copy, **{field: value})
-    with pytest.raises(BundleError, match="does not fit its models"):
-        Learner.open(copy)
+    edit = edit_feeding if field == "batch_size" else edit_manifest
+    edit(copy, **{field: value})
+    with pytest.raises(BundleError) as caught:
+        Learner.open(copy, runtime=runtime)
+    message = str(caught.value)
+    assert f"does not fit its {said}" in message
+    assert message.endswith("; convert the bundle again")
+    assert "\n" not in message
 
 
 def test_no_input_is_a_scalar(demo: Path) -> None:
@@ -169,14 +181,14 @@ def test_scalar_inputs_fail_the_verification(demo: Path) -> None:
     scalar = Tensor((), np.dtype(np.float32))
     head.signatures["train"] = replace(train, inputs={**train.inputs, "lr": scalar})
     (failed,) = (c for c in check_signatures(manifest, features, head) if not c.passed)
-    assert failed.seen == "train.lr is a scalar, not (1,)"
+    assert failed.seen == "train.lr is () float32, not (1,) float32"
 
 
 def test_swapped_models_fail_the_verification(copy: Path) -> None:
     shutil.copy(copy / "features.tflite", copy / "head.tflite")
     rehash(copy, "head.tflite")
     (failed,) = (check for check in verify_bundle(copy) if not check.passed)
-    assert failed.seen.startswith("no infer, begin")
+    assert failed.seen.startswith("no infer; no begin")
 
 
 def test_a_custom_op_is_found_by_name(copy: Path) -> None:
@@ -192,7 +204,7 @@ def test_a_custom_op_is_found_by_name(copy: Path) -> None:
 
 
 def with_custom_op(name: str) -> bytes:
-    """A TFLite file of one op-table entry, laid out by hand: root, model, vector, op, name."""
+    """Return a TFLite file with one op, laid out by hand: root, model, vector, op, name."""
     text = name.encode()
     parts = [
         (20).to_bytes(4, "little") + b"TFL3",  # 0: the root table is at 20
@@ -214,7 +226,7 @@ def with_custom_op(name: str) -> bytes:
 
 
 @pytest.mark.parametrize("content", [b"", b"hello world", b"\x08\0\0\0TFL3" + b"\xff" * 20])
-def test_files_that_are_no_models(tmp_path: Path, content: bytes) -> None:
+def test_files_that_are_not_models(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "x.tflite"
     path.write_bytes(content)
     with pytest.raises(BundleError, match="Expected a"):

@@ -1,4 +1,4 @@
-"""What a bundle costs: measured, kept in its manifest, shown."""
+"""The costs of a bundle are measured, kept in its manifest and shown."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lrtflite import Learner
 from lrtflite.bundle import Bundle
 from lrtflite.costs import Costs
 from lrtflite.errors import InputError
-from lrtflite.manifest import Manifest
+from lrtflite.manifest_reading import read_manifest
 from lrtflite.measuring import measure_costs
 from lrtflite.session import Session
 
 COSTS = Costs("a board", "litert 9", 2, 4.0, 0.5, 52, 0.25, 98.5, 6.15)
 
 
-def test_a_session_is_foretold(demo: Path, runtime: str) -> None:
+def test_the_time_of_a_session_is_estimated(demo: Path, runtime: str) -> None:
     found = measure_costs(demo, runtime=runtime)
-    # 25 new beside 1,500 get 2 of 120 places, so 13 steps an epoch, four epochs.
+    # 25 new patterns and 1,500 stored ones: 2 of 120 places are new, 13 steps per epoch, 4 epochs.
     assert found.steps == 52
     assert 0 < found.step_ms < 1e3 * found.session_s < 60_000
     assert found.memory_mb == pytest.approx(1500 * (256 * 4 + 4) / 1e6)
@@ -38,11 +38,11 @@ def test_a_bundle_without_a_free_slot_is_measured_too(demo: Path, tmp_path: Path
 
 
 def test_a_session_pays_for_each_of_its_steps(demo: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Drawing a mini-batch costs as often as training on it."""
+    """The time of a step includes the assembly of its mini-batch."""
 
     class Slow(Session):
         def since(self, started: float) -> float:
-            return 1000.0  # milliseconds for whatever is timed
+            return 1000.0  # milliseconds for everything that is timed
 
     monkeypatch.setattr("lrtflite.learner.Session", Slow)
     found = measure_costs(demo)
@@ -53,15 +53,15 @@ def test_a_session_pays_for_each_of_its_steps(demo: Path, monkeypatch: pytest.Mo
 
 def test_the_manifest_keeps_it(demo: Path) -> None:
     manifest = replace(Bundle.open(demo).manifest, measured=COSTS)
-    assert Manifest.from_json(manifest.to_json(), where="here").measured == COSTS
+    assert read_manifest(manifest.to_json(), where="here").measured == COSTS
     assert json.loads(manifest.to_json())["measured"]["step_ms"] == 0.5
     assert str(COSTS) == (
-        "4.0 ms a frame, 0.5 ms a training step, 0.25 s a session of 25 frames (52 steps), "
+        "4.0 ms per frame, 0.5 ms per training step, 0.25 s per session of 25 frames (52 steps), "
         "98 MB RAM, of which the replay memory 6.2 MB (litert 9, 2 threads, a board)"
     )
 
 
 @pytest.mark.parametrize("wrong", [{"steps": "many"}, {"ram_mb": None}, {"surprise": 1}])
-def test_costs_that_cannot_be(wrong: dict[str, object]) -> None:
+def test_invalid_costs(wrong: dict[str, object]) -> None:
     with pytest.raises((InputError, ValueError)):
         Costs.from_json({**asdict(COSTS), **wrong})

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
+
 from lrtflite import errors
-from lrtflite.errors import DamagedState, LrtfliteError
-from lrtflite_firmware_sim.device_process import _error
+from lrtflite.errors import LrtfliteError
+from lrtflite_firmware_sim.device_process import raised_error
 from lrtflite_firmware_sim.messages import Failed
 
 ROOT = Path(__file__).parent.parent
@@ -35,5 +37,8 @@ def test_the_tree_names_each_one() -> None:
     assert {"LrtfliteError", *(line.split()[0] for line in drawn if line)} == set(KINDS)
 
 
-def test_a_damaged_state_arrives_as_what_it_is() -> None:
-    assert isinstance(_error(Failed("DamagedState", "Expected a whole state file")), DamagedState)
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_an_error_of_the_device_arrives_as_what_it_is(kind: str) -> None:
+    found = raised_error(Failed(kind, "Expected a whole state file"))
+    assert type(found) is KINDS[kind]
+    assert str(found) == "Expected a whole state file"

@@ -21,7 +21,7 @@ def as_floats(image: Any) -> Any:
 
 
 def nothing(_: int) -> None:
-    """No progress wanted."""
+    """Ignore progress."""
 
 
 def test_frames_are_extracted_before_the_last_one_arrives() -> None:
@@ -29,7 +29,7 @@ def test_frames_are_extracted_before_the_last_one_arrives() -> None:
 
     def camera() -> Iterator[Any]:
         yield frame(1)
-        # A camera that records its second frame only once the first is through the network.
+        # This camera records its second frame only after the first one is extracted.
         assert extracted.wait(10)
         yield frame(2)
 

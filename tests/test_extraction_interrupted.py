@@ -12,8 +12,8 @@ pytestmark = pytest.mark.skipif(
     not Path("/proc/self/task").is_dir(), reason="counts threads as Linux does"
 )
 
-# SIGALRM stands for Ctrl-C, at a time of our choosing. `threads` counts every thread of the
-# process, also one that Python's own list has lost.
+# SIGALRM stands in for Ctrl-C, at a chosen time. `threads` counts every thread of the process, also
+# threads that are missing from Python's own list.
 COMMON = """
 import os, random, signal, sys, time
 import numpy as np
@@ -74,7 +74,7 @@ print(hits, threads_left(before))
 """
 )
 
-# The timer starts with the first frame: the session is open by then.
+# The timer starts with the first frame, when the session is open.
 LEARNER = (
     COMMON
     + """
@@ -108,7 +108,7 @@ print(hits, left)
 
 
 def run(script: str, *words: str) -> tuple[int, int]:
-    """Return how many interrupts hit a session, and how many threads were left."""
+    """Return the number of interrupts that hit a session, and of threads left over."""
     done = subprocess.run(
         [sys.executable, "-c", script, *words], capture_output=True, text=True, timeout=60
     )

@@ -11,11 +11,12 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lrtflite.errors import InputError
-from lrtflite.frames import check_frames, fit_frame
+from lrtflite.frame_checks import check_frames
+from lrtflite.frames import fit_frame
 
 
 def rgb(grey: list[list[int]]) -> np.ndarray:
-    """A grey image whose other channels differ, so that mixed-up channels show."""
+    """Return an image whose channels differ, so that swapped channels are noticed."""
     red = np.array(grey, np.uint8)
     return np.stack([red, 255 - red, np.zeros_like(red)], axis=2)
 
@@ -112,7 +113,7 @@ def test_a_photograph_is_fitted() -> None:
         np.zeros((0, 4, 3), np.uint8),
     ],
 )
-def test_what_is_no_rgb_image_is_refused(image: np.ndarray) -> None:
+def test_images_that_are_not_rgb_are_refused(image: np.ndarray) -> None:
     with pytest.raises(InputError, match=r"Expected an image of shape \(H, W, 3\) uint8"):
         fit_frame(image, 2)
     with pytest.raises(InputError, match="size as a whole number of at least 1, got 0"):

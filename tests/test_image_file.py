@@ -13,7 +13,7 @@ import lrtflite
 from lrtflite import read_image
 from lrtflite.data.media import read_frames
 from lrtflite.errors import DataError, InputError, MissingExtra
-from lrtflite.frames import check_no_path
+from lrtflite.frame_checks import check_no_path
 
 RED, GREEN, BLUE, WHITE = [255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]
 
@@ -94,6 +94,6 @@ def test_pillow_is_named_where_it_is_missing(
         read_image(tmp_path / "a.png", 4)
 
 
-def test_who_gives_a_path_for_a_frame_is_told_of_it() -> None:
+def test_a_path_in_place_of_a_frame_is_explained() -> None:
     with pytest.raises(InputError, match=r"lrtflite\.read_image\(path, size\)"):
         check_no_path("mug.jpg")

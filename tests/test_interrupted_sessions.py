@@ -1,4 +1,4 @@
-"""Interrupts that land anywhere in a session: before it or after it, never between."""
+"""An interrupt anywhere in a session leaves the state before it or after it."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ INTERRUPTS = 120
 
 
 def interrupted_after(seconds: float, call: Callable[[], object]) -> None:
-    """Raise KeyboardInterrupt inside `call` after so many seconds, unless it ends before."""
-    # As Ctrl-C does it: a SIGINT, wherever the main thread is.
+    """Raise KeyboardInterrupt inside `call` after this many seconds, unless it ends first."""
+    # Like Ctrl-C: a SIGINT, wherever the main thread is.
     signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
     try:
         # One-shot: wherever in here the signal lands, it is the only one.
@@ -37,7 +37,9 @@ def interrupted_after(seconds: float, call: Callable[[], object]) -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("stored", [True, False])
-def test_what_is_left_is_whole(open_learner: Open, tmp_path: Path, stored: bool) -> None:
+def test_an_interrupt_leaves_a_whole_state(
+    open_learner: Open, tmp_path: Path, stored: bool
+) -> None:
     learner = open_learner(tmp_path if stored else None)
     learner.learn_latents(latents_of(0), "cup", training=TRAINING)
     started = time.perf_counter()
@@ -55,7 +57,7 @@ def test_what_is_left_is_whole(open_learner: Open, tmp_path: Path, stored: bool)
         if stored:
             with Learner.open(learner.bundle, tmp_path, read_only=True) as disk:
                 assert disk.sessions - sessions in (0, 1)
-                # Whatever an interrupt left to do in RAM, the next change does first.
+                # The next change first finishes in RAM what the interrupt prevented.
                 learner.rename("cup", "cup")
                 with Learner.open(learner.bundle, tmp_path, read_only=True) as after:
                     assert fingerprint(after) == fingerprint(learner)

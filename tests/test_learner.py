@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,8 @@ from cwr_reference import cwr_session
 from learning import DEFAULTS, TRAINING, alike_latents, fingerprint, frames_of, latents_of
 from lrtflite import Learner, Progress
 from lrtflite.bundle import Bundle
-from lrtflite.errors import (
-    StateError,
-)
+from lrtflite.contract import ZERO
+from lrtflite.errors import StateError
 
 
 @pytest.mark.parametrize("head_start", [0.0, 1.0])
@@ -27,23 +25,23 @@ def test_sessions_follow_cwr_star(
     open_learner: Callable[..., Learner], runtime: str, head_start: float
 ) -> None:
     learner = open_learner(runtime=runtime)
-    training = replace(TRAINING, head_start=head_start)
+    training = TRAINING.with_options(head_start=head_start)
     cw, past = np.zeros((50, 256)), np.zeros(50)
     for kind in (0, 1, 2, 0):
         recorded: list[tuple[np.ndarray, np.ndarray]] = []
-        stored = np.bincount(learner.memory.labels, minlength=50)
-        run = learner._known.training.run
+        stored = np.bincount(learner.memory.slots, minlength=50)
+        run = learner.committed.working.run
 
         def record(name: str, _run: Any = run, _to: Any = recorded, **inputs: Any) -> Any:
             if name == "train":
                 _to.append((inputs["latents"].copy(), inputs["targets"].copy()))
             return _run(name, **inputs)
 
-        learner._known.training.run = record  # type: ignore[assignment]
+        learner.committed.working.run = record  # type: ignore[assignment]
         report = learner.learn_latents(latents_of(kind), f"kind {kind}", training=training)
-        learner._known.training.run = run  # type: ignore[method-assign]
+        learner.committed.working.run = run  # type: ignore[method-assign]
 
-        # 45 new patterns beside replays: cur counts each pattern once, not the draws of epochs.
+        # 45 new patterns with replays: `counts` has each pattern once, not once per epoch.
         counts = stored + 45 * (np.arange(50) == kind)
         cw, past, losses = cwr_session(
             cw,
@@ -55,7 +53,7 @@ def test_sessions_follow_cwr_star(
             weight_decay=5e-4,
             head_start=head_start,
         )
-        saved = learner._known.serving.run("save")
+        saved = learner.committed.serving.run("save", zero=ZERO)
         np.testing.assert_allclose(saved["cw"], cw, rtol=1e-4, atol=1e-6)
         np.testing.assert_array_equal(saved["past"], past)
         per_epoch = report.steps // 2
@@ -89,7 +87,7 @@ def test_frames_and_latents_teach_the_same(
     by_frames, by_latents = (open_learner(runtime=runtime) for _ in range(2))
     for kind in (0, 1, 2):
         frames = frames_of(kind)
-        # Twelve frames are few: more epochs than usual.
+        # Twelve frames are few, so train for more epochs.
         longer = DEFAULTS.with_options(epochs=30)
         by_frames.learn(iter(frames), f"kind {kind}", training=longer)
         latents = by_latents.extract(frames)
@@ -176,11 +174,11 @@ def test_rename_and_forget(open_learner: Callable[..., Learner], tmp_path: Path)
     learner.close()
     learner = open_learner(tmp_path)
     assert learner.labels[:3] == ("mug", None, "shoe")
-    assert set(learner.memory.labels.tolist()) == {0, 2}
+    assert set(learner.memory.slots.tolist()) == {0, 2}
     predicted = learner.predict_latents(latents_of(1, 3), top=3)
     assert {p.label for row in predicted for p in row} == {"mug", "shoe"}
     assert learner.probabilities(latents_of(1, 3))[:, 1].max() == 0
-    # The slot can be taught anew.
+    # The slot can be taught again.
     learner.learn_latents(latents_of(5), "hat", training=TRAINING)
     assert learner.labels[:3] == ("mug", "hat", "shoe")
     assert learner.predict_latents(latents_of(5, 1))[0][0].label == "hat"
@@ -200,7 +198,7 @@ def test_a_number_is_a_name_unless_it_is_a_slot(open_learner: Callable[..., Lear
     assert list(learner.learned) == ["8", "cup"]
     learner.forget(np.int64(8))
     assert list(learner.learned) == ["cup"]
-    assert set(learner.memory.labels.tolist()) == {7}
+    assert set(learner.memory.slots.tolist()) == {7}
 
 
 def test_few_pictures_of_each_class_are_all_remembered(
@@ -219,9 +217,9 @@ def test_the_class_taught_last_does_not_win_in_a_new_light(
     open_learner: Callable[..., Learner],
 ) -> None:
     def answers(head_start: float) -> tuple[float, float]:
-        """The share of the other kinds, in five new lights, that is right, and that is the last."""
+        """Return the share of other kinds, in new lights, that is right, or taken for the last."""
         learner = open_learner()
-        training = replace(learner.bundle.manifest.training, head_start=head_start)
+        training = learner.training.with_options(head_start=head_start)
         for kind in range(12):
             learner.learn_latents(alike_latents(kind, day=kind), slot=kind, training=training)
         others = [alike_latents(kind, day) for kind in range(11) for day in range(100, 105)]
@@ -229,7 +227,7 @@ def test_the_class_taught_last_does_not_win_in_a_new_light(
         right = found == np.arange(11).repeat(len(found) // 11)
         return float(right.mean()), float(np.mean(found == 11))
 
-    assert open_learner().bundle.manifest.training.head_start == 1
+    assert open_learner().training.values["head_start"] == 1
     right, last = answers(head_start=1)
     assert right > 0.8
     assert last < 0.1

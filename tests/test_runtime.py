@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import os
+import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
-import lrtflite.runtime as runtime_module
 from lrtflite.bundle import Bundle
+from lrtflite.contract import ZERO
 from lrtflite.errors import InputError, RuntimeMissing
 from lrtflite.runtime import (
+    RUNTIMES,
     Model,
     default_threads,
     describe_runtime,
@@ -28,11 +34,15 @@ def test_what_is_installed_is_picked() -> None:
 
 
 def test_missing_runtimes_name_the_pip_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runtime_module, "_importable", lambda module: "litert" in module)
+    found = {"ai_edge_litert"}
+    real = importlib.util.find_spec
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: real(name) if name in found else None
+    )
     assert pick_runtime() == "litert"
     with pytest.raises(RuntimeMissing, match=r"pip install 'lrtflite\[device-tflite\]'"):
         pick_runtime("tflite")
-    monkeypatch.setattr(runtime_module, "_importable", lambda module: False)
+    found.clear()
     with pytest.raises(RuntimeMissing, match=r"pip install 'lrtflite\[device\]'"):
         pick_runtime()
     with pytest.raises(RuntimeMissing, match="litert, tflite, got 'torch'"):
@@ -49,11 +59,12 @@ def test_threads_are_checked(demo: Path) -> None:
 @pytest.mark.parametrize("name", installed_runtimes())
 def test_outputs_outlive_the_next_call(demo: Path, name: str) -> None:
     head = Model(demo / "head.tflite", runtime=name)
-    first = head.run("save")["cw"]
-    kept = first.copy()
-    head.run("restore", cw=np.ones_like(first), past=np.ones(len(first), np.float32))
-    head.run("save")
-    np.testing.assert_array_equal(first, kept)
+    first = head.run("save", zero=ZERO)
+    kept = {tensor: values.copy() for tensor, values in first.items()}
+    head.run("restore", **{tensor: np.ones_like(values) for tensor, values in first.items()})
+    head.run("save", zero=ZERO)
+    for tensor, values in first.items():
+        np.testing.assert_array_equal(values, kept[tensor])
 
 
 @pytest.mark.parametrize("name", installed_runtimes())
@@ -63,8 +74,8 @@ def test_a_buffer_is_the_input_itself_and_stays_valid(demo: Path, name: str) -> 
     assert not buffer.flags.owndata, "the interpreter's own memory"
     rng = np.random.default_rng(0)
     training = Bundle.open(demo).manifest.training
-    rates = training.inputs(head.signatures["train"].inputs)
-    start = training.inputs(head.signatures["begin"].inputs)
+    rates = training.scalars(head.signatures["train"].inputs)
+    start = training.scalars(head.signatures["begin"].inputs)
     shape = head.signatures["train"].inputs["targets"].shape
     targets = np.eye(shape[1], dtype=np.float32)[np.arange(shape[0]) % 3]
     for model in (head, other):
@@ -72,7 +83,7 @@ def test_a_buffer_is_the_input_itself_and_stays_valid(demo: Path, name: str) -> 
     for count in (1, 7, 3):
         latents = rng.random(buffer.shape, dtype=np.float32)
         buffer[:] = latents
-        # Other signatures of the same model, in other sizes, must not move it.
+        # Calls of other signatures, with other sizes, must not move the buffer.
         head.run("infer", latents=latents[:count])
         found = head.run("train", latents=buffer, targets=targets, **rates)
         expected = other.run("train", latents=latents, targets=targets, **rates)
@@ -83,8 +94,28 @@ def test_a_buffer_is_the_input_itself_and_stays_valid(demo: Path, name: str) -> 
 def test_a_runtime_that_hides_its_memory_gets_an_array(
     demo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    head = Model(demo / "head.tflite")
-    monkeypatch.delattr(head._runners["train"], "_subgraph_index")
+    """A runner with nothing but the public interface gets an ordinary array."""
+    name = installed_runtimes()[0]
+    real = importlib.import_module(RUNTIMES[name][1])
+
+    class Runner:
+        def __init__(self, runner: Any) -> None:
+            self.get_input_details = runner.get_input_details
+            self.get_output_details = runner.get_output_details
+
+    class Interpreter:
+        def __init__(self, *args: Any, **options: Any) -> None:
+            interpreter = real.Interpreter(*args, **options)
+            self.allocate_tensors = interpreter.allocate_tensors
+            self.get_signature_list = interpreter.get_signature_list
+            self.runner = interpreter.get_signature_runner
+
+        def get_signature_runner(self, name: str) -> Runner:
+            return Runner(self.runner(name))
+
+    hiding = SimpleNamespace(Interpreter=Interpreter)
+    monkeypatch.setitem(sys.modules, RUNTIMES[name][1], hiding)
+    head = Model(demo / "head.tflite", runtime=name)
     buffer = head.buffer("train", "latents")
     assert buffer.flags.owndata
     assert buffer.shape == head.signatures["train"].inputs["latents"].shape

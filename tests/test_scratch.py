@@ -1,4 +1,4 @@
-"""Temporary folders of killed processes go, those of living ones and of others stay."""
+"""Folders of killed processes are removed; folders of living ones and other programs stay."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 
 from lrtflite.scratch import LOCK, Scratch, scratch_folder, scratch_tempdir
 
-# Makes a scratch folder in TMPDIR, starts a child that inherits its lock, and waits.
+# Script that makes a scratch folder, starts a child that inherits its lock, and waits.
 OWNER = """
 import subprocess, sys, time
 from lrtflite.scratch import Scratch
@@ -34,7 +34,7 @@ def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def killed(*words: str) -> tuple[Path, int]:
-    """The folder of a process that was killed, and its child."""
+    """Return the folder of a killed process, and its child process."""
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, *words], stdout=subprocess.PIPE, text=True
     ) as owner:
@@ -56,7 +56,7 @@ def test_the_next_one_removes_what_a_killed_process_left() -> None:
 
 @pytest.mark.usefixtures("temporary")
 def test_a_child_that_inherits_the_lock_keeps_the_folder() -> None:
-    # The child waits for input, which ends with its parent; stopped, it cannot see that.
+    # The child waits for input, which ends with its parent. A stopped child does not notice.
     with subprocess.Popen(
         [sys.executable, "-c", OWNER, "share"], stdout=subprocess.PIPE, text=True
     ) as owner:

@@ -1,4 +1,4 @@
-"""Bundles that ship with what they know."""
+"""Bundles that ship with an initial state."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ import pytest
 
 from learning import TRAINING, alike_latents, fingerprint, latents_of
 from lrtflite import Learner
-from lrtflite.bundle import INITIAL, MANIFEST, Bundle, digest
-from lrtflite.checkpoint import State, read_state, write_state
+from lrtflite.bundle import INITIAL_FILE, MANIFEST_FILE, Bundle, digest
 from lrtflite.errors import BundleError, StateError
-from lrtflite.manifest import Manifest
-from lrtflite.shipping import ship, shipped_labels
+from lrtflite.initial_state import shipped_labels
+from lrtflite.manifest_reading import read_manifest
+from lrtflite.shipping import ship
+from lrtflite.state_file import State, read_state, write_state
 from lrtflite.verify import verify_bundle
 
 Open = Callable[..., Learner]
@@ -24,7 +25,7 @@ KINDS = 4
 
 @pytest.fixture
 def shipped(open_learner: Open, tmp_path: Path) -> Bundle:
-    """The demo bundle after four kinds were taught in one session, 30 latents each."""
+    """Return the demo bundle, taught four kinds in one session, 30 latents each."""
     desk = open_learner(replay_size=100)
     latents = np.concatenate([latents_of(kind, 30) for kind in range(KINDS)])
     labels = [f"kind {kind}" for kind in range(KINDS) for _ in range(30)]
@@ -37,7 +38,9 @@ def right(learner: Learner, kind: int) -> float:
     return float(np.mean([answer[0].label == f"kind {kind}" for answer in answers]))
 
 
-def test_a_new_learner_knows_what_the_bundle_knows(shipped: Bundle, tmp_path: Path) -> None:
+def test_a_new_learner_starts_with_the_classes_of_the_bundle(
+    shipped: Bundle, tmp_path: Path
+) -> None:
     for state in (None, tmp_path / "state"):
         with Learner.open(shipped, state) as device:
             assert device.learned == tuple(f"kind {kind}" for kind in range(KINDS))
@@ -70,7 +73,7 @@ def test_undo_never_goes_below_what_shipped(shipped: Bundle, tmp_path: Path) -> 
 def test_a_state_that_is_there_counts_more_than_the_bundles(
     open_learner: Open, shipped: Bundle, tmp_path: Path
 ) -> None:
-    """Both bundles have the same models, so a state of one opens with the other."""
+    """Both bundles have the same models, so a state of either opens with the other."""
     before = open_learner(tmp_path / "state")
     before.learn_latents(latents_of(9), "hat", training=TRAINING)
     before.close()
@@ -79,7 +82,7 @@ def test_a_state_that_is_there_counts_more_than_the_bundles(
 
 
 def test_what_shipped_is_kept_while_more_is_learned(open_learner: Open, tmp_path: Path) -> None:
-    """Without the memory the same sessions lose it: that is what the memory ships for."""
+    """Without the shipped memory, the same sessions forget what shipped."""
 
     def known(device: Learner) -> float:
         found = [device.probabilities(alike_latents(k, day=99)).argmax(1) == k for k in range(6)]
@@ -107,14 +110,14 @@ def test_a_smaller_memory_keeps_as_many_of_each_class(
     shipped: Bundle, replay_size: int, each: int
 ) -> None:
     with Learner.open(shipped, replay_size=replay_size) as device:
-        counts = np.bincount(device.memory.labels, minlength=KINDS)
+        counts = np.bincount(device.memory.slots, minlength=KINDS)
         assert counts.tolist() == [each] * KINDS
-        # Labels stay beside their latents.
-        found = device.probabilities(device.memory.latents).argmax(axis=1) if each else []
-        np.testing.assert_array_equal(found, device.memory.labels)
+        # Slots stay aligned with their latents.
+        found = device.probabilities(device.memory.codes).argmax(axis=1) if each else []
+        np.testing.assert_array_equal(found, device.memory.slots)
 
 
-def test_a_fleet_does_not_share_its_dice(shipped: Bundle) -> None:
+def test_learners_of_one_bundle_have_their_own_generators(shipped: Bundle) -> None:
     def after(seed: int) -> list[bytes]:
         with Learner.open(shipped, seed=seed) as device:
             device.learn_latents(latents_of(5, 30), "kind 5", training=TRAINING)
@@ -135,7 +138,7 @@ def test_it_can_be_taught_more_and_ship_again(shipped: Bundle, tmp_path: Path) -
         desk.ship(tmp_path / "again")
 
 
-def test_verify_says_what_it_knows(shipped: Bundle, demo: Path) -> None:
+def test_verify_describes_the_initial_state(shipped: Bundle, demo: Path) -> None:
     [check] = [c for c in verify_bundle(shipped.path) if c.name == "initial state"]
     assert check.seen == "4 classes, 100 latents in its memory"
     [check] = [c for c in verify_bundle(demo) if c.name == "initial state"]
@@ -143,12 +146,12 @@ def test_verify_says_what_it_knows(shipped: Bundle, demo: Path) -> None:
 
 
 def test_a_damaged_initial_state_is_found(shipped: Bundle) -> None:
-    path = shipped.path / INITIAL
+    path = shipped.path / INITIAL_FILE
     content = path.read_bytes()
     path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
-    with pytest.raises(BundleError, match=rf"SHA-256 .*{INITIAL}"):
+    with pytest.raises(BundleError, match=rf"SHA-256 .*{INITIAL_FILE}"):
         Learner.open(shipped.path)
-    # With a digest that fits, too: it is no state.
+    # A matching digest does not help: the file is not a state.
     path.write_bytes(b"no state")
     _rehash(shipped.path)
     with pytest.raises(BundleError, match="copy the bundle again"):
@@ -159,20 +162,20 @@ def test_a_damaged_initial_state_is_found(shipped: Bundle) -> None:
 def test_an_initial_state_of_another_bundle_fails_the_verification(
     shipped: Bundle, wrong: str
 ) -> None:
-    path = shipped.path / INITIAL
+    path = shipped.path / INITIAL_FILE
     state = read_state(path)
     arrays, meta = dict(state.arrays), dict(state.meta)
     if wrong == "head":
         arrays["head/cw"] = arrays["head/cw"][:, :-1]
     elif wrong == "memory":
-        arrays["memory/latents"] = arrays["memory/latents"][:-1]
+        arrays["memory/codes"] = arrays["memory/codes"][:-1]
     elif wrong == "labels":
         meta["labels"] = ["other", *meta["labels"][1:]]
     else:
         meta["bundle"] = "0" * 64
     write_state(path, State(arrays, meta))
     _rehash(shipped.path)
-    with pytest.raises(BundleError, match="got one of another"):
+    with pytest.raises(BundleError, match="got one for another"):
         verify_bundle(shipped.path)
 
 
@@ -200,7 +203,7 @@ def test_a_snapshot_does_not_change(open_learner: Open) -> None:
         np.testing.assert_array_equal(state.arrays[name], values)
 
 
-def test_a_name_alone_is_not_knowledge(open_learner: Open, tmp_path: Path) -> None:
+def test_a_label_alone_is_not_learned(open_learner: Open, tmp_path: Path) -> None:
     desk = open_learner()
     desk.rename(new="never taught", slot=0)
     desk.learn_latents(latents_of(1), "cup", training=TRAINING)
@@ -225,11 +228,11 @@ def test_a_disk_that_is_full_leaves_no_bundle(
 def test_labels_of_the_manifest_are_those_of_the_state(shipped: Bundle) -> None:
     assert shipped.manifest.labels[: KINDS + 1] == (*(f"kind {k}" for k in range(KINDS)), None)
     with pytest.raises(BundleError, match="new or empty"):
-        ship(shipped, read_state(shipped.path / INITIAL), shipped.path)
+        ship(shipped, read_state(shipped.path / INITIAL_FILE), shipped.path)
 
 
 def _rehash(bundle: Path) -> None:
-    path = bundle / MANIFEST
-    manifest = Manifest.from_json(path.read_text(), where="here")
-    manifest.files[INITIAL] = digest(bundle / INITIAL)
+    path = bundle / MANIFEST_FILE
+    manifest = read_manifest(path.read_text(), where="here")
+    manifest.files[INITIAL_FILE] = digest(bundle / INITIAL_FILE)
     path.write_text(manifest.to_json())

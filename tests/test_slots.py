@@ -86,7 +86,7 @@ def test_labels_are_names_or_numbers(label: object) -> None:
 
 
 def test_a_label_has_one_form() -> None:
-    """An accented letter is one character or two; both are the same label."""
+    """An accented letter may be one character or two; both are the same label."""
     one, two = "caf\u00e9", "cafe\u0301"
     slot, slots = SLOTS.place(two)
     assert slots.labels[slot] == one
@@ -96,13 +96,13 @@ def test_a_label_has_one_form() -> None:
         slots.rename("cup", two)
 
 
-def test_a_label_is_no_novel() -> None:
+def test_a_label_has_a_limited_length() -> None:
     assert SLOTS.place("x" * 200)[0] == 1
     with pytest.raises(InputError, match=r"at most 200 characters, got 1000: 'xxx") as caught:
         SLOTS.place("x" * 1000)
     assert len(str(caught.value)) < 150
 
 
-def test_a_list_of_lists_is_no_list_of_labels() -> None:
+def test_a_list_of_lists_is_not_a_list_of_labels() -> None:
     with pytest.raises(InputError, match="Expected a label"):
         SLOTS.place_all([["cup"], ["cup", "ball"]])  # type: ignore[list-item]

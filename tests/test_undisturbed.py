@@ -1,4 +1,4 @@
-"""Ctrl-C waits until something is done."""
+"""Ctrl-C waits until a block has ended."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""An observer of trainings that can stop them."""
+"""An observer that can stop a training run."""
 
 from __future__ import annotations
 
 import threading
 
-from lrtflite.host.train_checkpoint import Epoch
+from lrtflite.host.training.checkpoint import Epoch
 
 
 class Stop:
-    """Cancels a training after some steps, and remembers what it was told."""
+    """Cancels a training run after some steps, and records the reports it receives."""
 
     def __init__(self, after: int | None = None) -> None:
         self.cancel = threading.Event()

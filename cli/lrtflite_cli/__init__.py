@@ -1,1 +1,1 @@
-"""The `lrtflite` command: one file per command, each a thin skin over a library function."""
+"""The `lrtflite` command: one file per command; each calls a library function."""

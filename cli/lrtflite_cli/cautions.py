@@ -9,13 +9,13 @@ NO_MEMORY = (
     "learns new ones"
 )
 NO_MIXING = (
-    "Warning: --batch-size 1 leaves no place for a replayed latent beside a new one, so a learner "
+    "Warning: --batch-size 1 leaves no room for a replayed latent next to a new one, so a learner "
     "forgets old classes as it learns new ones"
 )
 
 
 def caution(*, replay_size: int | None, batch_size: int | None = None) -> None:
-    """Print what these options cost, if anything; None is an option that was not given."""
+    """Print a warning for each option that makes a learner forget; None means not given."""
     if replay_size == 0:
         click.echo(NO_MEMORY, err=True)
     if batch_size == 1:

@@ -3,136 +3,63 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lrtflite_cli import interrupts
 from lrtflite_cli.cautions import caution
+from lrtflite_cli.convert_options import convert_options
 from lrtflite_cli.interrupts import raising
-from lrtflite_cli.learner_options import memory_options
-from lrtflite_cli.training_options import training_options
+from lrtflite_cli.rate_options import SHORT_FORMS, chosen_rates
 
 if TYPE_CHECKING:
+    from lrtflite.destination import Destination
     from lrtflite.manifest import Manifest
+    from lrtflite_converters.options import ExportOptions
+    from lrtflite_converters.source import Source
 
 
 @click.command()
-@click.option(
-    "--replay-layer",
-    default="pool6",
-    show_default=True,
-    help="Where latents are taken, from images to pool6; all above it trains on the device. "
-    "`lrtflite layers` lists them.",
-)
-@click.option("--model", type=click.Path(), help="A network that `lrtflite train` saved.")
-@click.option(
-    "--weights",
-    help="Instead of --model: demo (default), imagenet, or a .npz, .h5 or .keras file.",
-)
-@click.option("--alpha", type=float, help="Width of the network; default: that of the weights.")
-@click.option("--input-size", type=int, default=128, show_default=True, help="Side of a frame.")
-@click.option(
-    "--classes",
-    type=click.IntRange(min=1),
-    help="Class slots, labelled and free [default: labels + 5, else 50].",
-)
-@click.option("--labels", help="Names of the first slots: a,b,c or a file with one a line.")
-@click.option(
-    "--batch-size",
-    type=click.IntRange(min=1),
-    help="Mini-batch.",
-    show_default="120 at pool6, 128 below it",
-)
-@click.option(
-    "--new-per-batch",
-    type=click.IntRange(min=1),
-    help="New patterns in it, at most.",
-    show_default="20 at pool6, 21 below it",
-)
-@memory_options(replay_size="1500", policy="algorithm1")
-@training_options(
-    epochs="4; 2 below conv6/sep",
-    lr="0.003 x 1024 / features",
-    trunk_lr="0.015; 0.0003 below conv3_1/dw",
-)
-@click.option(
-    "--train-depthwise/--freeze-depthwise",
-    default=True,
-    show_default=True,
-    help="Whether the depthwise convolutions above the replay layer train too.",
-)
-@click.option(
-    "--adapt-moments",
-    is_flag=True,
-    help="Let the Batch Renorm moments below the replay layer move on the device.",
-)
-@click.option("--out", type=click.Path(path_type=Path), default=Path("bundle"), show_default=True)
-@click.option(
-    "--seed-memory",
-    type=click.IntRange(min=0),
-    default=500,
-    show_default=True,
-    help="With --model: latents of its first batch that ship in the replay memory.",
-)
-@click.option("--replace", is_flag=True, help="Replace the bundle that --out holds.")
-def command(
-    replay_layer: str,
-    model: str | None,
-    weights: str | None,
-    alpha: float | None,
-    input_size: int,
-    classes: int | None,
-    labels: str | None,
-    batch_size: int | None,
-    new_per_batch: int | None,
-    replay_size: int | None,
-    policy: str | None,
-    epochs: int | None,
-    lr: float | None,
-    trunk_lr: float | None,
-    train_depthwise: bool,
-    adapt_moments: bool,
-    out: Path,
-    seed_memory: int,
-    replace: bool,
-) -> None:
+@convert_options()
+def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     """Make a bundle that learns on the device.
 
-    The bundle has a feature model, a trainable head, a manifest and golden vectors; it is proved on
-    every installed runtime before it is put in place. How it trains is a default, which a device
-    may change in each session.
+    The network is split at the replay layer. The layers below it, the feature model, are frozen
+    and turn a frame into a latent. The layers above it, the head, train on the device. The bundle
+    has both models, a manifest and golden vectors (test inputs with expected outputs), and is
+    verified on every installed runtime.
+
+    A device learns in sessions: in each one it records frames of one or more classes and trains
+    on their latents, mixed with latents of earlier sessions from its replay memory. The training
+    options are defaults, which a device can change in each session.
     """
-    from lrtflite.bundle import INITIAL, MANIFEST, Bundle
-    from lrtflite.demo_weights import DEMO, DEMO_NOTE
-    from lrtflite.destination import check_out
-    from lrtflite_cli.progress import stages
-    from lrtflite_converters.options import ExportOptions, check_source, read_labels
+    from lrtflite.destination import Destination
+    from lrtflite.extras import require
+    from lrtflite_converters.options import ExportOptions
+    from lrtflite_converters.source import Source, read_labels
 
-    options = ExportOptions(
-        replay_layer=replay_layer,
-        labels=read_labels(labels),
-        classes=classes,
-        batch_size=batch_size,
-        new_per_batch=new_per_batch,
-        replay_size=replay_size,
-        policy=policy,
-        epochs=epochs,
-        lr=lr,
-        trunk_lr=trunk_lr,
-        train_depthwise=train_depthwise,
-        adapt_moments=adapt_moments,
-        seed_memory=seed_memory,
+    require("tensorflow", "tf_keras")
+    rates = chosen_rates(given)
+    source = Source(
+        **{name: given.pop(name) for name in ("model", "weights", "alpha", "input_size")},
+        network=given["network"],
     )
-    check_source(model, weights, alpha, input_size)
-    check_out(out, replace=replace)
-    caution(replay_size=replay_size, batch_size=batch_size)
+    for name in (*SHORT_FORMS, "rate"):
+        given.pop(name)
+    options = ExportOptions(labels=read_labels(labels), rates=rates, **given)
+    destination = Destination.at(out, replace=replace)
+    caution(replay_size=options.replay_size, batch_size=options.batch_size)
+    _convert(destination, options, source)
+    _tell(destination, source)
 
-    # What was typed is checked by now: TensorFlow takes seconds to load.
+
+def _convert(destination: Destination, options: ExportOptions, source: Source) -> None:
+    # The options were checked before this import, because TensorFlow takes seconds to load.
     from lrtflite.scratch import scratch_tempdir
+    from lrtflite_cli.progress import stages
     from lrtflite_converters.convert import convert
 
-    replaces = (out / MANIFEST).exists()
     with raising(), scratch_tempdir(), stages() as say:
 
         def stage(text: str) -> None:
@@ -141,30 +68,30 @@ def command(
                 raise KeyboardInterrupt
             say(text)
 
-        convert(
-            out,
-            options=options,
-            model=model,
-            weights=weights,
-            alpha=alpha,
-            input_size=input_size,
-            replace=replace,
-            stage=stage,
-        )
+        convert(destination, options=options, source=source, stage=stage)
+
+
+def _tell(destination: Destination, source: Source) -> None:
+    """Print the path of the bundle on stdout, and notes for its user on stderr."""
+    from lrtflite.bundle import INITIAL_FILE, Bundle
+    from lrtflite.demo_weights import DEMO, DEMO_NOTE
+
+    out = destination.path
     manifest = Bundle.open(out).manifest
     click.echo(f"{out}")
-    if replaces:
+    if destination.replaces:
         click.echo(
-            f"Replaced the bundle in {out}; states of the old one do not open with it", err=True
+            f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True
         )
     click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
-    demo = model is None and weights in (None, DEMO)
+    demo = source.model is None and source.named_weights == DEMO
     if demo:
         click.echo(DEMO_NOTE, err=True)
-    if model is not None and INITIAL not in manifest.files and manifest.labels[0] is not None:
+    is_model = source.model is not None
+    if is_model and INITIAL_FILE not in manifest.files and manifest.labels[0] is not None:
         click.echo(
-            "It ships without a memory, so what it knows fades as it learns more; "
-            f"lrtflite teach {out} gives it one",
+            "It ships without a replay memory, so it will forget its classes as it learns others; "
+            f"lrtflite teach {out} adds one",
             err=True,
         )
     if manifest.measured is not None:
@@ -173,7 +100,7 @@ def command(
 
 
 def _simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:
-    """The command that shows what the bundle is worth, and that ends within minutes."""
+    """Return a command that shows how well the bundle learns, within minutes."""
     words = ["lrtflite", "simulate", str(out)]
     words += [] if demo else ["--dataset", "folder:PICTURES"]
     words += ["--sessions", "2"] if manifest.trains_trunk else []

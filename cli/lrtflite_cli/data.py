@@ -1,56 +1,71 @@
-"""`lrtflite data`: show what a data set gives."""
+"""`lrtflite data`: show the classes, clips and frames of a data set."""
 
 from __future__ import annotations
 
 import json
 import sys
 import unicodedata
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.data_options import SETTINGS, dataset_table, skip_unreadable
 from lrtflite_cli.interrupts import raising
 
 if TYPE_CHECKING:
     from lrtflite.data.overview import Amount, Overview
 
 
-@click.command()
+HELP = f"""Show the classes of DATASET, and how it is divided into training and test.
+
+A clip is a video or a single picture; a frame is one picture of a clip. Test frames are held out:
+a learner is tested on them and never trained on them.
+
+DATASET is one of
+
+{dataset_table()}
+
+{SETTINGS}
+"""
+
+
+@click.command(help=HELP)
 @click.argument("dataset")
 @click.option(
-    "--size", type=click.IntRange(min=1), default=128, show_default=True, help="Side of the frames."
+    "--size",
+    type=click.IntRange(min=1),
+    default=128,
+    show_default=True,
+    help="Side of the square frames, in pixels.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="What is held out, or drawn; as in the other commands.",
+    help="Decides which frames are held out, or which objects are drawn. Give other commands the "
+    "same seed.",
 )
-@click.option("--sheet", metavar="PNG", help="Write a picture with frames of each class.")
+@click.option("--sheet", metavar="PNG", help="Also write a picture with frames of each class.")
 @skip_unreadable
 @click.option("--json", "as_json", is_flag=True, help="Print the overview as JSON.")
 def command(
     dataset: str, size: int, seed: int, sheet: str | None, skip_unreadable: bool, as_json: bool
 ) -> None:
-    """Show what DATASET gives: its classes, what is taught and what is held out.
-
-    DATASET is synthetic, folder:PATH (one folder of pictures or videos per class) or core50:PATH,
-    with settings after a ?, such as folder:things?test=0.25&classes=mug,stapler.
-    """
     from lrtflite.data import open_source
     from lrtflite.data.overview import overview
     from lrtflite.data.sheet import check_drawing, contact_sheet
     from lrtflite.errors import InputError
-    from lrtflite_firmware_sim.output import check_writable, write_whole
+    from lrtflite.whole_file import check_writable, write_whole, writing
     from lrtflite_firmware_sim.watcher import LineWatcher
 
     if sheet is not None:
         if not sheet.lower().endswith(".png"):
-            raise InputError(f"Expected --sheet to end in .png, got {sheet}")
+            raise InputError(f"Expected --sheet to end in .png, got {sheet}; rename it")
         check_drawing()
-        check_writable(sheet)
+        with writing(sheet):
+            check_writable(Path(sheet).expanduser())
     with LineWatcher(sys.stderr).looking() as on_file:
         source = open_source(
             dataset, size=size, seed=seed, skip_unreadable=skip_unreadable, on_file=on_file
@@ -59,18 +74,20 @@ def command(
     click.echo(json.dumps(found.to_dict(), indent=2) if as_json else _as_text(found))
     if sheet is not None:
         with raising():
-            write_whole(sheet, contact_sheet(source))
+            drawn = contact_sheet(source)
+            with writing(sheet):
+                write_whole(Path(sheet).expanduser(), drawn)
         click.echo(f"wrote {sheet}", err=True)
 
 
 def _as_text(found: Overview) -> str:
     """Return the table of classes, the totals and the notes."""
-    head = ("class", "of", "training clips", "frames", "test clips", "frames")
+    titles = ("class", "kind", "training clips", "frames", "test clips", "frames")
     rows = [(each.name, each.kind, *_counts(each.train, each.test)) for each in found.classes]
     rows.append((f"all {len(found.classes)}", "", *_counts(found.train, found.test)))
-    widths = [max(map(_columns, column)) for column in zip(head, *rows)]
-    lines = [f"{found.dataset}: frames of {found.size} x {found.size}", ""]
-    for row in (head, *rows):
+    widths = [max(map(_columns, column)) for column in zip(titles, *rows)]
+    lines = [f"{found.dataset}: {found.size} x {found.size} frames", ""]
+    for row in (titles, *rows):
         spaces = [" " * (width - _columns(cell)) for cell, width in zip(row, widths)]
         named = (cell + space for cell, space in zip(row[:2], spaces))
         counted = (space + cell for cell, space in zip(row[2:], spaces[2:]))
@@ -86,5 +103,5 @@ def _counts(*sides: Amount) -> tuple[str, ...]:
 
 
 def _columns(text: str) -> int:
-    """Return how many columns of a terminal a text takes; Chinese characters take two."""
+    """Return the width of a string in terminal columns; Chinese characters occupy two."""
     return len(text) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)

@@ -10,34 +10,26 @@ from typing import Any
 import click
 
 from lrtflite import __version__
-from lrtflite.errors import LrtfliteError, MissingExtra, SessionCancelled
+from lrtflite.errors import LrtfliteError, SessionCancelled
+from lrtflite.extras import EXTRAS, missing
 from lrtflite_cli import interrupts
 
 # Command -> its line in `lrtflite --help`. A command's module is imported only when it is called.
 COMMANDS = {
-    "data": "Show what a data set gives and what is held out.",
-    "layers": "Show what each replay layer costs.",
-    "train": "Train a network on the host, for convert.",
+    "data": "Show the classes of a data set and its held-out frames.",
+    "layers": "Compare the cost of the replay layers.",
+    "train": "Train a network on this computer, for convert.",
     "convert": "Make a bundle that learns on the device.",
-    "teach": "Teach a bundle at a desk, so that it ships with what it knows.",
-    "verify": "Prove a bundle on the runtime at hand.",
-    "inspect": "Say what is inside a bundle.",
-    "simulate": "Run learning sessions as a device would, and measure them.",
-}
-# Packages that only an extra installs -> that extra.
-EXTRAS = {
-    "tensorflow": "host",
-    "tf_keras": "host",
-    "tensorflow_model_optimization": "host",
-    "rich": "device",
-    "PIL": "device",
-    "matplotlib": "report",
-    "av": "video",
+    "teach": "Teach a bundle a data set before it ships.",
+    "verify": "Check a bundle on the installed runtime.",
+    "inspect": "Show the contents of a bundle.",
+    "merge": "Merge the states of several devices into one.",
+    "simulate": "Run and measure learning sessions on a simulated device.",
 }
 
 
 class LazyGroup(click.Group):
-    """Knows its commands by name, and imports the one that is asked for."""
+    """A group that lists its commands by name and imports only the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
@@ -76,7 +68,7 @@ def cli() -> None:
 
 
 def run(args: Sequence[str] | None = None) -> int:
-    """Run a command and return its exit code; an error that the user can fix is one line."""
+    """Run a command and return its exit code; print an error that the user can fix on one line."""
     try:
         cli.main(
             args=None if args is None else list(args), prog_name="lrtflite", standalone_mode=False
@@ -86,7 +78,7 @@ def run(args: Sequence[str] | None = None) -> int:
     except click.Abort:
         return _fail(interrupts.MESSAGE, code=interrupts.EXIT_CODE)
     except Exception as error:
-        # Once a signal came, any error may be a KeyboardInterrupt that a library turned into it.
+        # After a signal, any error may be a KeyboardInterrupt that a library converted.
         return _fail(interrupts.MESSAGE) if interrupts.came() else _report(error)
     return 0
 
@@ -98,14 +90,14 @@ def _report(error: Exception) -> int:
     if isinstance(error, LrtfliteError):
         return _fail(str(error))
     if isinstance(error, ModuleNotFoundError):
-        name = error.name or ""
-        if extra := EXTRAS.get(name.split(".")[0]):
-            return _fail(str(MissingExtra(name, extra)))
+        package = (error.name or "").split(".")[0]
+        if package in EXTRAS:
+            return _fail(str(missing(package)))
     raise error
 
 
 def _fail(message: str, *, code: int = 1) -> int:
-    """Print the error; a command that was ended by a signal has the signal's exit code."""
+    """Print the error and return the exit code, which after a signal is EXIT_CODE."""
     interrupts.ignore()
     click.echo(f"Error: {message}", err=True)
     return interrupts.EXIT_CODE if interrupts.came() else code

@@ -1,8 +1,7 @@
-"""`lrtflite inspect`: say what is inside a bundle."""
+"""`lrtflite inspect`: show the contents of a bundle."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -16,8 +15,16 @@ if TYPE_CHECKING:
 @click.argument("bundle", type=click.Path())
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON.")
 def command(bundle: str, as_json: bool) -> None:
-    """Say what is inside BUNDLE; its files are checked against their hashes on the way."""
+    """Show the contents of BUNDLE, after a check of its files against their hashes.
+
+    The network is split at its replay layer. A latent is the output of that layer for one frame.
+    The layers above it, the head, train on the device. The replay memory keeps latents of
+    earlier sessions, so that the device trains with them again when it learns something new. Rates
+    are the numbers that training takes; --rate of `teach` and `simulate` sets them by name.
+    """
     from lrtflite.bundle import Bundle
+    from lrtflite.contract import FEATURES, HEAD
+    from lrtflite.flatbuffer_signatures import describe_signatures
 
     opened = Bundle.open(bundle)
     manifest = opened.manifest
@@ -26,25 +33,31 @@ def command(bundle: str, as_json: bool) -> None:
         return
     named = [label for label in manifest.labels if label is not None]
     shape = " x ".join(map(str, manifest.latent_shape))
-    training = manifest.training
+    feeding = manifest.feeding
     rows = [
-        ("backbone", manifest.backbone),
+        ("network", f"{manifest.network}, {manifest.backbone}"),
         ("frames", f"{manifest.input_size} x {manifest.input_size} RGB, uint8"),
-        ("replay layer", manifest.replay_layer),
+        ("replay layer", manifest.replay_layer + (", pooled" if manifest.pooled else "")),
         ("latent", f"{shape} {manifest.latent_dtype}, {manifest.latent_bytes:,} bytes"),
-        ("replay memory", f"{manifest.replay_size} latents by default, {manifest.policy}"),
+        (
+            "replay memory",
+            f"{manifest.replay_size} latents by default, {manifest.policy}, {manifest.codec}",
+        ),
+        ("strategy", f"{manifest.strategy}, {_trains(manifest)}"),
         (
             "mini-batch",
-            f"{manifest.batch_size}, of these at most {manifest.new_per_batch} new; "
-            "the rest is replayed",
+            f"{feeding.batch_size} patterns, at most {feeding.new_per_batch} of them new; "
+            + ("the rest is replayed" if feeding.replays else "nothing is replayed"),
         ),
-        (
-            "training",
-            f"{training.epochs} epochs, at least {training.least_steps} steps, "
-            f"lr {training.lr:g}, momentum {training.momentum:g}, "
-            f"weight decay {training.weight_decay:g}, head start {training.head_start:g}",
+        ("training", f"{feeding.epochs} epochs, at least {feeding.least_steps} steps"),
+        *(
+            (f"rate {name}", f"{rate.value:g}" + (f" ({rate.meaning})" if rate.meaning else ""))
+            for name, rate in manifest.rates.items()
         ),
-        *_trunk_rows(manifest),
+        *(
+            (f"signatures of {path.name}", describe_signatures(name, path))
+            for name, path in ((FEATURES, opened.features), (HEAD, opened.head))
+        ),
         ("slots", f"{manifest.slots}: {len(named)} labelled, {manifest.slots - len(named)} free"),
         ("labels", ", ".join(named) or "none yet"),
         ("knows", _knows(opened)),
@@ -62,25 +75,24 @@ def command(bundle: str, as_json: bool) -> None:
 
 
 def _knows(bundle: Bundle) -> str:
-    from lrtflite.memory import MEMORY_LABELS
-    from lrtflite.shipping import read_initial, taught_labels
+    from lrtflite.initial_state import labels_of, read_initial
+    from lrtflite.replay.memory import MEMORY_SLOTS
 
     state = read_initial(bundle)
     if state is None:
-        return "nothing yet: a new learner starts without a memory"
+        return "nothing yet: a new learner starts with an empty memory"
     return (
-        f"{len(taught_labels(state))} classes from {state.meta['sessions']} session(s), with "
-        f"{len(state.arrays[MEMORY_LABELS])} latents to replay"
+        f"{len(labels_of(state))} classes from {state.meta['sessions']} session(s), with "
+        f"{len(state.arrays[MEMORY_SLOTS])} latents to replay"
     )
 
 
-def _trunk_rows(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """What a frozen network under the last layer has not."""
-    training, layer = manifest.training, manifest.replay_layer
-    if manifest.trains_trunk:
+def _trains(manifest: Manifest) -> str:
+    """Describe the layers that learn on the device."""
+    layer = manifest.replay_layer
+    if not manifest.trains_trunk:
+        above = "the last layer learns"
+    else:
         which = "all" if manifest.train_depthwise else "all but depthwise kernels"
-        yield "trunk", f"{which} above {layer} trains, lr {training.trunk_lr:g}"
-    if manifest.trains_trunk or manifest.adapt_moments:
-        above = f"rate {training.moment_rate:g} above {layer}, " if manifest.trains_trunk else ""
-        adapts = f"rate {training.adapt_rate:g}" if manifest.adapt_moments else "frozen"
-        yield "moments", f"{above}{adapts} below it"
+        above = f"{which} above {layer} learns"
+    return f"{above}, moments below {layer} adapt" if manifest.adapt_moments else above

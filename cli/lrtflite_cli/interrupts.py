@@ -1,11 +1,11 @@
 """Ctrl-C and SIGTERM end a command with one line and exit code 130.
 
-By default the process ends inside the signal handler. A KeyboardInterrupt would be raised inside
-whatever runs, and while numpy or TensorFlow is imported it comes out as an ImportError, with a
-traceback, or not at all. Code that has something to clean up asks for KeyboardInterrupt with
-`raising`; code that stops by itself between two steps asks for an event with `asking`.
+By default the process ends inside the signal handler. A KeyboardInterrupt raised while numpy or
+TensorFlow is being imported turns into an ImportError with a traceback, or is lost. Code that has
+to clean up uses `raising`, which raises KeyboardInterrupt. Code that stops by itself between two
+steps uses `asking`, which sets an event.
 
-Imports little: the handlers must be in place before anything slow is imported.
+This module imports little, because the handlers must be in place before any slow import.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import time
 from contextlib import contextmanager
 
-TYPE_CHECKING = False  # as in `typing`, which takes as long to import as all of the above
+TYPE_CHECKING = False  # importing it from `typing` takes as long as all imports above
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 EXIT_CODE = 130
 MESSAGE = "Interrupted; nothing is left half-written"
 
-# Seconds after a signal in which further ones change nothing: Ctrl-C pressed twice, or sent to a
-# group of processes and passed on by one of them, must not cut off the clean-up.
+# Seconds after a signal in which further signals are ignored. A second Ctrl-C, or a signal that a
+# parent process passes on as well, must not cut off the clean-up.
 PATIENCE = 1.0
 # Seconds until a KeyboardInterrupt that was lost in a destructor or callback is raised again.
 AGAIN = 0.01
 
-# A shell's background job ignores Ctrl-C, and so should we.
+# Signals that are handled. A background job of a shell ignores Ctrl-C, and keeps ignoring it.
 _HEEDED = tuple(
     number
     for number in (signal.SIGINT, signal.SIGTERM)
@@ -42,18 +42,23 @@ _came_at: float | None = None
 
 
 class Interrupted(Exception):
-    """A signal ended the command; the message is its line on stderr."""
+    """Raised when a signal ended the command; the message is its line on stderr."""
 
 
 def came() -> bool:
-    """Whether a signal has come since `leave_at_once`."""
+    """Return whether a signal has come since `leave_at_once` or `forget`."""
     return _came_at is not None
 
 
-def leave_at_once() -> None:
-    """From now on, a signal prints the line and ends the process."""
+def forget() -> None:
+    """Forget a signal that came; the next one counts as the first."""
     global _came_at
     _came_at = None
+
+
+def leave_at_once() -> None:
+    """Make every later signal print the line and end the process."""
+    forget()
     try:
         stderr = os.dup(2)  # `quiet_stderr` may point 2 elsewhere when the signal comes
     except OSError:
@@ -70,21 +75,21 @@ def leave_at_once() -> None:
 
 
 def ignore() -> None:
-    """From now on, a signal changes nothing: the work is done and the interpreter shuts down."""
+    """Ignore signals from now on: the work is done and the interpreter shuts down."""
     for number in _HEEDED:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """In the block a signal raises KeyboardInterrupt."""
+    """Raise KeyboardInterrupt on a signal, inside the block."""
     with _handling(_raise):
         yield
 
 
 @contextmanager
 def asking(event: threading.Event, *, say: Callable[[], None]) -> Iterator[None]:
-    """In the block the first signal sets `event` and calls `say`; the next ones are `raising`."""
+    """Set `event` and call `say` on the first signal inside the block; raise on later ones."""
 
     def ask(number: int, frame: FrameType | None) -> None:
         global _came_at
@@ -120,9 +125,10 @@ def _handling(handler: Callable[[int, FrameType | None], None]) -> Iterator[None
 
 @contextmanager
 def _losing_none() -> Iterator[None]:
-    """Raise a KeyboardInterrupt again that Python could only report.
+    """Raise lost KeyboardInterrupts again, inside the block.
 
-    That happens to one that is raised in a destructor or in the callback of a weak reference.
+    Python only reports an exception that is raised in a destructor or in the callback of a weak
+    reference.
     """
     report = sys.unraisablehook
 

@@ -1,4 +1,4 @@
-"""`lrtflite layers`: what each possible replay layer costs."""
+"""`lrtflite layers`: compare the cost of the possible replay layers."""
 
 from __future__ import annotations
 
@@ -8,35 +8,48 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lrtflite.layer_names import MOBILENET_V1
+
 if TYPE_CHECKING:
     from lrtflite.host.cost import NetworkCost
 
-HEADERS = ("layer", "neurons", "ops", "weights", "bytes/latent", "computation %")
+HEADERS = ("layer", "neurons", "ops", "weights", "bytes/latent", "pooled", "computation %")
 NOTE = (
     "computation: ops strictly above the layer, relative to native rehearsal (replay of images).\n"
-    "bytes/latent: float32, one uint8 byte a value for images.\n"
-    "weights: with one bias per channel, as the paper counts; the network itself has none."
+    "bytes/latent: 4 bytes per value (float32); 1 for images (uint8).\n"
+    "pooled: bytes of the layer's average over all pixels (convert --pooled), above which only\n"
+    "the last layer trains.\n"
+    "weights: with one bias per channel, as the paper counts them; the network has no biases."
 )
+# Weights of the paper's network, as its table counts them.
 PAPER_WEIGHTS = 3_247_282
-PAPER_NOTE = "The paper prints a total of 3.35 M weights; its own rows sum to 3,247,282."
+PAPER_NOTE = (
+    f"The paper prints a total of 3.35 M weights; its own rows add up to {PAPER_WEIGHTS:,}."
+)
 
 
 @click.command()
-@click.option("--alpha", default=1.0, show_default=True, help="Width of the network.")
-@click.option("--input-size", default=128, show_default=True, help="Side of the square frames.")
+@click.option(
+    "--alpha", default=1.0, show_default=True, help="Width of the network, relative to the paper's."
+)
+@click.option(
+    "--input-size", default=128, show_default=True, help="Side of the square frames, in pixels."
+)
 @click.option(
     "--classes",
     type=click.IntRange(min=1),
     default=50,
     show_default=True,
-    help="Class slots of fc7.",
+    help=f"Classes of the last layer, {MOBILENET_V1.classifier}.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(alpha: float, input_size: int, classes: int, as_json: bool) -> None:
-    """Compare the possible replay layers: compute, memory per pattern, weights.
+    """Compare the cost of the possible replay layers.
 
-    For each layer: how large one stored latent is, and how much computation training above it
-    takes, relative to training the whole network.
+    The network is split at its replay layer. The output of that layer for a frame, a latent, is
+    stored, and the device trains with it again later, so that it does not forget old classes. Only
+    the layers above it train on the device. The table shows the size of one latent and the cost of
+    training the layers above it, relative to training the complete network.
     """
     from lrtflite.host.cost import network_cost
     from lrtflite.host.mobilenet import mobilenet_v1
@@ -56,7 +69,7 @@ def command(alpha: float, input_size: int, classes: int, as_json: bool) -> None:
             )
         )
         return
-    title = f"MobileNetV1, alpha {alpha:g}, {input_size}x{input_size}, {classes} classes"
+    title = f"{MOBILENET_V1.title}, alpha {alpha:g}, {input_size}x{input_size}, {classes} classes"
     _print_table(title, _rows(cost))
     click.echo(NOTE)
     if cost.weights == PAPER_WEIGHTS:
@@ -66,18 +79,20 @@ def command(alpha: float, input_size: int, classes: int, as_json: bool) -> None:
 def _rows(cost: NetworkCost) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for layer in cost.layers:
-        is_input, is_head = layer.name == "images", layer.name == "fc7"
+        is_input = MOBILENET_V1.reads_frames(layer.name)
+        is_classifier = layer.name == MOBILENET_V1.classifier
         rows.append(
             (
                 layer.name,
                 f"{layer.neurons:,}",
                 "-" if is_input else f"{layer.ops:,}",
                 "-" if is_input else f"{layer.weights:,}",
-                "-" if is_head else f"{layer.bytes_per_latent:,}",
-                "-" if is_head else f"{layer.computation:.3f}",
+                "-" if is_classifier else f"{layer.bytes_per_latent:,}",
+                "-" if layer.pooled_bytes is None else f"{layer.pooled_bytes:,}",
+                "-" if is_classifier else f"{layer.computation:.3f}",
             )
         )
-    rows.append(("total", "", f"{cost.ops:,}", f"{cost.weights:,}", "", ""))
+    rows.append(("total", "", f"{cost.ops:,}", f"{cost.weights:,}", "", "", ""))
     return rows
 
 
@@ -97,7 +112,7 @@ def _print_table(title: str, rows: list[tuple[str, ...]]) -> None:
     table.add_section()
     table.add_row(*rows[-1])
     console = Console()
-    # Rather a line that the terminal wraps than a number with its last digits cut off.
+    # In a narrow terminal, wrapped lines are better than numbers that are cut off.
     needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
     console.width = max(console.width, needed)
     console.print(table)

@@ -1,56 +1,74 @@
-"""The options of every command that opens a learner or says what its memory is."""
+"""The options of every command that opens a learner or sets its replay memory."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Callable
 
 import click
 
-from lrtflite.memory import POLICIES
-from lrtflite.runtime import MOST_THREADS, RUNTIMES, TRUNK_THREADS
+from lrtflite.learner_options import LearnerOptions
+from lrtflite.replay.policies import POLICIES
+from lrtflite.runtime import AUTO, MOST_THREADS, RUNTIMES, TRUNK_THREADS
+from lrtflite.table import first_sentence
 
 
 def memory_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
-    """`--replay-size` and `--policy`; the words say what each is when it is not given."""
-    return _all(
+    """Add `--replay-size` and `--policy`; the arguments describe their defaults."""
+    policies = " ".join(f"{name}: {first_sentence(entry)}" for name, entry in POLICIES.items())
+    return all_of(
         click.option(
             "--replay-size",
             type=click.IntRange(min=0),
-            help="Latents kept to be replayed.",
+            help="Latents that the replay memory keeps, to be trained with again later.",
             show_default=replay_size,
         ),
         click.option(
             "--policy",
             type=click.Choice(list(POLICIES)),
-            help="Which latents are kept: algorithm1, random ones as in the paper, or balanced, "
-            "the same number of each class.",
+            help=f"Rule that decides which latents the replay memory keeps. {policies}",
             show_default=policy,
         ),
     )
 
 
 def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
-    """`--replay-size`, `--policy`, `--threads`, `--runtime`, `--seed`; words for two defaults."""
-    return _all(
+    """Add the options of a learner; the arguments describe the defaults of two of them."""
+    return all_of(
         memory_options(replay_size=replay_size, policy=policy),
         click.option(
             "--threads",
             type=click.IntRange(1, MOST_THREADS),
-            help="Of the TFLite runtime.",
-            show_default=f"1 at pool6; below it the cores there are, at most {TRUNK_THREADS}",
+            help="Threads of the TFLite runtime.",
+            show_default="1 where only the last layer trains; else all cores, at most "
+            f"{TRUNK_THREADS}",
         ),
         click.option(
             "--runtime",
-            type=click.Choice(["auto", *RUNTIMES]),
-            default="auto",
+            type=click.Choice([AUTO, *RUNTIMES]),
+            default=AUTO,
             show_default=True,
-            help="ai-edge-litert or tflite-runtime.",
+            help=f"TFLite runtime: {' or '.join(package for package, _ in RUNTIMES.values())}.",
         ),
-        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True),
+        click.option(
+            "--seed",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Seed of everything random: the same seed gives the same run.",
+        ),
     )
 
 
-def _all(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def chosen_learner(given: Mapping[str, Any]) -> LearnerOptions:
+    """Return the learner's options among those `given` to a command."""
+    names = ("runtime", "threads", "replay_size", "policy", "seed")
+    return LearnerOptions(**{name: given[name] for name in names})
+
+
+def all_of(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a decorator that adds several options to a command, in this order."""
+
     def decorate(command: Any) -> Any:
         for option in reversed(options):  # click lists the last one applied first
             command = option(command)

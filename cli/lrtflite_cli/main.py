@@ -1,4 +1,4 @@
-"""The entry point: signals are handled before anything slow is imported."""
+"""The entry point, which sets signal handlers before any slow import."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Run the command line; an error that the user can fix is one line on stderr."""
+    """Run the command line; print an error that the user can fix on one line of stderr."""
     interrupts.leave_at_once()
     from lrtflite_cli.group import run
 

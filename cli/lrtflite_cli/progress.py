@@ -1,4 +1,4 @@
-"""Progress of a command with several phases, on stderr: bars on a terminal, else a line a phase."""
+"""Progress of a command on stderr: bars on a terminal, otherwise one line per phase."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ OnStep = Callable[[str, int, int], None]
 
 @contextmanager
 def stages() -> Iterator[Callable[[str], None]]:
-    """Yield a function that says what comes next; on a terminal with the seconds it takes."""
+    """Yield a function that announces the next stage; a terminal also shows its seconds."""
     console = _terminal()
     if console is None:
         yield lambda text: click.echo(text, err=True)
@@ -45,7 +45,7 @@ def stages() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def phases(words: dict[str, str]) -> Iterator[OnStep]:
-    """Yield a function of (phase, done, total); `words` say what each phase does."""
+    """Yield a function of (phase, done, total); `words` describe the phases."""
     console = _terminal()
     if console is None:
         yield _lines(words)
@@ -77,7 +77,7 @@ def _lines(words: dict[str, str]) -> OnStep:
 
 
 def _terminal() -> Console | None:
-    """Return stderr where it is a terminal and rich is installed."""
+    """Return a console on stderr if that is a terminal and rich is installed, or None."""
     if not sys.stderr.isatty():
         return None
     try:

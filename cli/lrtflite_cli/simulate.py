@@ -1,19 +1,19 @@
-"""`lrtflite simulate`: what learning on the device will cost, and how well it works."""
+"""`lrtflite simulate`: run and measure learning sessions on a simulated device."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli import interrupts
 from lrtflite_cli.cautions import caution
-from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.interrupts import Interrupted, raising
-from lrtflite_cli.learner_options import learner_options
-from lrtflite_cli.training_options import training_options
+from lrtflite_cli.learner_options import chosen_learner
+from lrtflite_cli.rate_options import chosen_rates
+from lrtflite_cli.simulate_options import simulate_options
 
 if TYPE_CHECKING:
     from lrtflite_firmware_sim import SimulateOptions, Simulation
@@ -22,63 +22,30 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("bundle", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--dataset",
-    default="synthetic",
-    show_default=True,
-    help="synthetic, folder:PATH (one folder per class) or core50:PATH; settings after a ?.",
-)
-@click.option(
-    "--protocol",
-    type=click.Choice(["nic", "app"]),
-    default="nic",
-    show_default=True,
-    help="nic: old and new classes mixed. app: the paper's app, 100 frames at 5 fps per new "
-    "class, 8 epochs, memory 500.",
-)
-@click.option("--sessions", type=click.IntRange(min=1), help="Stop after so many.")
-@learner_options(replay_size="bundle's; app: 500", policy="bundle's; app: balanced")
-@training_options(epochs="bundle's; app: 8", lr="bundle's", trunk_lr="bundle's")
-@click.option(
-    "--first-classes", type=click.IntRange(min=1), help="In the first session.", show_default="10"
-)
-@click.option(
-    "--visits", type=click.IntRange(min=1), help="Sessions per class.", show_default="2; app: 1"
-)
-@click.option(
-    "--batch-frames",
-    type=click.IntRange(min=1),
-    help="Frames per class and session, at most.",
-    show_default="all; app: 100",
-)
-@skip_unreadable
-@click.option("--json", "json_path", metavar="PATH", help="Write the results; - is stdout.")
-@click.option("--report", "report_path", metavar="PATH", help="Write one HTML file with plots.")
+@simulate_options()
 def command(
     bundle: Path | None,
     dataset: str,
     protocol: str,
     sessions: int | None,
-    replay_size: int | None,
-    policy: str | None,
-    epochs: int | None,
-    lr: float | None,
-    trunk_lr: float | None,
-    threads: int | None,
-    runtime: str,
-    seed: int,
     first_classes: int | None,
     visits: int | None,
     batch_frames: int | None,
+    diagnose: bool,
     skip_unreadable: bool,
     json_path: str | None,
     report_path: str | None,
+    **given: Any,
 ) -> None:
-    """Let a simulated device learn, session by session.
+    """Run learning sessions on a simulated device, and measure them.
 
-    Prints accuracy on held-out frames, latency of each phase and peak RAM, measured in a process
-    of its own that runs what a device would. Without BUNDLE it is a small demo bundle that comes
-    with the package.
+    In each session the device gets frames of one or more classes and turns them into latents, the
+    outputs of the replay layer, at which the network is split. It trains on them together with
+    latents of earlier sessions from its replay memory, and saves its state. The device is a
+    separate process, which runs the same code as a real device.
+
+    Prints the accuracy on held-out frames, the latency of each phase and the peak RAM. The default
+    BUNDLE is a small demo bundle that comes with the package.
     """
     from lrtflite_firmware_sim import SimulateOptions
     from lrtflite_firmware_sim.deliver import Delivery
@@ -89,26 +56,21 @@ def command(
         dataset=dataset,
         protocol=protocol,
         sessions=sessions,
-        replay_size=replay_size,
-        policy=policy,
-        epochs=epochs,
-        lr=lr,
-        trunk_lr=trunk_lr,
-        threads=threads,
-        runtime=runtime,
-        seed=seed,
+        learner=chosen_learner(given),
+        rates=chosen_rates(given),
         first_classes=first_classes,
         visits=visits,
         batch_frames=batch_frames,
         skip_unreadable=skip_unreadable,
+        diagnose=diagnose,
     )
-    caution(replay_size=replay_size)
+    caution(replay_size=given["replay_size"])
     with raising():
         _run(bundle, options, delivery)
 
 
 def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> None:
-    """Simulate, write and print; also what there is when something ends the run early."""
+    """Simulate, write and print; if the run ends early, deliver the sessions completed so far."""
     from lrtflite.undisturbed import undisturbed
     from lrtflite_firmware_sim import simulate
     from lrtflite_firmware_sim.deliver import STDOUT
@@ -141,11 +103,11 @@ def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> N
 
 
 def _ending(result: Simulation, delivered: Delivered) -> str:
-    """Say in one line what ended the run, what could not be written and what was."""
+    """Return one line: the reason for an early end, the files that failed and the files written."""
     parts = [result.incomplete] if result.incomplete else []
     parts += delivered.errors
     if delivered.files:
         parts.append(f"wrote {' and '.join(delivered.files)}")
     elif result.incomplete:
-        parts.append("the figures are of these")
+        parts.append("the figures cover these sessions only")
     return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""What `lrtflite train` prints: progress on stderr, the result on stdout."""
+"""The output of `lrtflite train`: progress on stderr, the result on stdout."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from lrtflite.host.epoch_loop import TrainObserver
-    from lrtflite.host.train_advice import Advice
-    from lrtflite.host.train_checkpoint import Epoch
     from lrtflite.host.training import TrainResult
+    from lrtflite.host.training.advice import Advice
+    from lrtflite.host.training.checkpoint import Epoch
+    from lrtflite.host.training.observer import TrainObserver
 
 
 def as_text(
     result: TrainResult, advice: Advice, out: Path, export_npz: Path | None, *, of_classes: int
 ) -> str:
-    """Return the result in a few lines; the last one says what to do next."""
+    """Return the result in a few lines; the last one is the next step."""
     trained = len(result.labels)
     lines = [
         f"{out}: {trained if trained == of_classes else f'{trained} of {of_classes}'} classes, "
@@ -71,11 +71,12 @@ def as_json(
 
 
 def _number(share: float) -> float | None:
-    """JSON has no NaN, the accuracy of a source without test frames."""
+    """Return None for NaN, the accuracy without held-out frames: JSON has no NaN."""
     return None if math.isnan(share) else share
 
 
 def percent(share: float) -> str:
+    """Return a share as a percentage; "unknown" for NaN."""
     return "unknown" if math.isnan(share) else f"{share:.1%}"
 
 
@@ -90,7 +91,7 @@ def _epoch_line(result: Epoch, epochs: int) -> str:
 
 
 def progress(epochs: int) -> AbstractContextManager[TrainObserver]:
-    """Return an observer with bars on a terminal, else with a line an epoch."""
+    """Return an observer: progress bars on a terminal, otherwise one line per epoch."""
     try:
         import rich  # noqa: F401
     except ImportError:
@@ -99,7 +100,7 @@ def progress(epochs: int) -> AbstractContextManager[TrainObserver]:
 
 
 class _PlainProgress:
-    """One line an epoch, on stderr."""
+    """Prints one line per epoch on stderr."""
 
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
@@ -110,7 +111,7 @@ class _PlainProgress:
 
     def extract(self, done: int, total: int) -> None:
         if done == total:
-            click.echo(f"{total} frames through the frozen layers", err=True)
+            click.echo(f"{total} frames passed through the frozen layers", err=True)
 
     def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
         pass
@@ -121,7 +122,7 @@ class _PlainProgress:
 
 @contextmanager
 def _rich_progress(epochs: int) -> Iterator[TrainObserver]:
-    """A bar for the frames to read, then one for the steps of each epoch, on stderr."""
+    """Yield an observer with a progress bar on stderr: frames first, then steps of each epoch."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining

@@ -1,4 +1,4 @@
-"""`lrtflite verify`: prove a bundle on the runtime at hand."""
+"""`lrtflite verify`: check a bundle on the installed runtime."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from dataclasses import asdict
 import click
 
 from lrtflite.errors import BundleError
+from lrtflite.runtime import AUTO, RUNTIMES
 
 
 @click.command()
 @click.argument("bundle", type=click.Path())
-@click.option("--runtime", default="auto", show_default=True, help="auto, litert or tflite.")
+@click.option(
+    "--runtime",
+    default=AUTO,
+    show_default=True,
+    help=f"TFLite runtime: {', '.join((AUTO, *RUNTIMES))}.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
 def command(bundle: str, runtime: str, as_json: bool) -> None:
-    """Prove BUNDLE on the runtime at hand.
+    """Check BUNDLE on the installed runtime.
 
-    Checks hashes, op set, signatures and shapes, and replays the golden vectors: latents, a few
-    training steps and the state after them must come out as TensorFlow computed them.
+    Checks hashes, ops, signatures and shapes, and runs the golden vectors, test inputs that come
+    with the bundle: latents (the outputs of the replay layer, at which the network is split), a
+    few training steps and the state after them must agree with the results of TensorFlow.
     """
     from lrtflite.quiet import quiet_stderr
     from lrtflite.verify import verify_bundle
 
-    # The runtimes announce their delegate on stderr.
+    # The runtimes print a line about their delegate on stderr.
     with quiet_stderr():
         checks = verify_bundle(bundle, runtime=runtime)
     if as_json:
@@ -33,4 +40,7 @@ def command(bundle: str, runtime: str, as_json: bool) -> None:
             click.echo(f"{'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.seen}")
     failed = [check.name for check in checks if not check.passed]
     if failed:
-        raise BundleError(f"{bundle} does not prove itself ({', '.join(failed)}); convert it again")
+        raise BundleError(
+            f"Expected a bundle that passes all checks, got {bundle}, which fails "
+            f"{', '.join(failed)}; convert it again"
+        )

@@ -1,65 +1,58 @@
-"""What `lrtflite convert` does: find the network, then export it as a bundle."""
+"""The steps of `lrtflite convert`: find the network, then export it as a bundle."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lrtflite.destination import check_out
+from lrtflite.destination import Destination
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
+from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
-from lrtflite.host.weights import network
+from lrtflite.host.network import Network
+from lrtflite.networks import NETWORKS
 from lrtflite_converters.export import export_bundle
-from lrtflite_converters.options import ExportOptions, check_source
-
-if TYPE_CHECKING:
-    import tf_keras as keras  # lrtflite.host loads it, quietly
+from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.source import Source
 
 
 def convert(
-    out: str | Path,
+    out: str | Path | Destination,
     *,
     options: ExportOptions,
-    model: str | None = None,
-    weights: str | None = None,
-    alpha: float | None = None,
-    input_size: int = 128,
+    source: Source | None = None,
     replace: bool = False,
     stage: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Make the bundle `out` from a saved model, or from weights (by default the demo backbone)."""
-    check_source(model, weights, alpha, input_size)
-    check_out(Path(out), replace=replace)
+    """Make the bundle `out` from a saved model, or from weights (default: the demo backbone)."""
+    source = source or Source(options.network)
+    destination = Destination.at(out, replace=replace)
     stage("reading the weights")
-    found, backbone = _find(model, weights, alpha=alpha, input_size=input_size)
     return export_bundle(
-        found,
-        out,
+        find_network(source),
+        destination,
         options=options,
-        backbone=backbone,
-        batch=None if model is None else _batch(Path(model), options.seed_memory),
-        replace=replace,
+        batch=None if source.model is None else _batch(Path(source.model), options.seed_memory),
         stage=stage,
     )
 
 
+def find_network(source: Source) -> Network:
+    """Load or build the network to convert."""
+    architecture = NETWORKS.choose(source.network)
+    if source.model is not None:
+        path = Path(source.model)
+        origin = f"{path.name}, trained on the host"
+        return Network(architecture, load_model(path), scale_frames, origin)
+    module, _, function = architecture.build.partition(":")
+    build: Callable[..., Network] = getattr(import_module(module), function)
+    return build(weights=source.named_weights, alpha=source.alpha, input_size=source.input_size)
+
+
 def _batch(model: Path, count: int) -> FirstBatch | None:
-    """Return at most `count` of the frames that a saved model was trained with."""
+    """Return at most `count` of the frames on which a saved model was trained."""
     found = read_first_batch(model) if count else None
     return None if found is None else found.sample(count, np.random.default_rng(0))
-
-
-def _find(
-    model: str | None, weights: str | None, *, alpha: float | None, input_size: int
-) -> tuple[keras.Model, str]:
-    if model is None:
-        found, origin = network(
-            weights=weights or "demo", alpha=alpha, input_size=input_size, classes=0
-        )
-        width = found.get_layer("pool6").output_shape[-1] / 1024
-        return found, f"MobileNetV1 alpha {width:g}, {origin}"
-    found = load_model(Path(model))
-    return found, f"{Path(model).name}, trained on the host"

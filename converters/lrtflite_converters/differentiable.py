@@ -1,19 +1,18 @@
 """Differentiable ops whose values and gradients are built-in TFLite ops.
 
 TensorFlow's own gradients of a convolution, a ReLU or a softmax cross entropy do not convert, so
-each op here brings its own: it returns its value and its pullback, a function from the gradient of
-the value to the gradients of its inputs, in their order. Arrays are float32 with static shapes of
-rank 4 at most.
+each op here has its own gradient. It returns its value and its pullback, a function from the
+gradient of the value to the gradients of the inputs, in their order. Arrays are float32 with static
+shapes of at most rank 4.
 
-A product of rank 2 with weights that change becomes FULLY_CONNECTED, which delegates do not take,
-so products are rank 3.
+A product of rank 2 with weights that change becomes FULLY_CONNECTED, which delegates do not
+support, so products have rank 3.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Callable
 
 import tensorflow as tf
@@ -22,28 +21,28 @@ from lrtflite_converters.window import Edges, Tensor, Window
 
 Gradients = tuple[Tensor, ...]
 Pullback = Callable[[Tensor], Gradients]
-# A depthwise convolution is a product where that has few enough links between pixels, and patterns
-# enough to make up for the matrices.
+# A depthwise convolution becomes a product if it has at most this many pixel links and at least
+# this many patterns. With fewer patterns, building the matrices takes longer than it saves.
 MOST_LINKS = 1024
 FEWEST_PATTERNS = 8
-# Turns any activation of at least 1e-30 into 1 when its product is clipped to -1..1.
+# Factor that turns any activation of at least 1e-30 into 1 once the product is clipped to -1..1.
 _STEEP = 1e30
 
 
 def matmul(a: Tensor, b: Tensor, *, transpose_b: bool = False) -> Tensor:
-    """(M, K), (K, N) -> (M, N), as a product of rank 3; (1, M, K) gives (1, M, N).
+    """Multiply (M, K), (K, N) -> (M, N), as a product of rank 3; (1, M, K) gives (1, M, N).
 
-    Reshapes, because `a[tf.newaxis]` and `[0]` become strided slices, which copy element by
-    element: they took a fifth of a training step.
+    This uses reshapes, because `a[tf.newaxis]` and `[0]` become strided slices, which copy element
+    by element and took a fifth of a training step.
     """
     product = tf.matmul(_rank_3(a), _rank_3(b), transpose_b=transpose_b)
     return product if len(a.shape) == 3 else tf.reshape(product, product.shape[1:])
 
 
 def pointwise(x: Tensor, kernel: Tensor) -> tuple[Tensor, Pullback]:
-    """A 1x1 convolution, or a dense layer: (M, K), (K, N) -> (M, N).
+    """Apply a 1x1 convolution, or a dense layer: (M, K), (K, N) -> (M, N).
 
-    Each may have a 1 before; `x` says whether the value has.
+    Both may have a leading axis of 1; the value has one if `x` has.
     """
 
     def pull(dy: Tensor) -> Gradients:
@@ -56,7 +55,7 @@ def pointwise(x: Tensor, kernel: Tensor) -> tuple[Tensor, Pullback]:
 def convolution(
     x: Tensor, kernel: Tensor, *, stride: int = 1, edges: Edges = None
 ) -> tuple[Tensor, Pullback]:
-    """k x k with zero padding: (n, H, W, K), (k, k, K, N) -> (n, H/stride, W/stride, N)."""
+    """Convolve with zero padding: (n, H, W, K), (k, k, K, N) -> (n, H/stride, W/stride, N)."""
     window = Window.of(x, kernel, stride, edges)
 
     def pull(dy: Tensor) -> Gradients:
@@ -73,9 +72,9 @@ def convolution(
 def depthwise(
     x: Tensor, kernel: Tensor, *, stride: int = 1, edges: Edges = None, constant: bool = False
 ) -> tuple[Tensor, Pullback]:
-    """k x k per channel: (n, H, W, C), (k, k, C, 1) -> (n, H/stride, W/stride, C).
+    """Convolve per channel: (n, H, W, C), (k, k, C, 1) -> (n, H/stride, W/stride, C).
 
-    A kernel that is `constant` is best left to a delegate.
+    With a `constant` kernel, the built-in op is used, which a delegate runs fastest.
     """
     window = Window.of(x, kernel, stride, edges)
     small = window.links <= MOST_LINKS and (x.shape[0] or 0) >= FEWEST_PATTERNS
@@ -85,10 +84,10 @@ def depthwise(
     def pull(dy: Tensor) -> Gradients:
         flipped = _flip(kernel)
         if stride == 1 and edges is None and kernel.shape[0] % 2:
-            dx = _depthwise(dy, flipped, 1, "SAME")  # the same, without a padded copy
+            dx = _depthwise(dy, flipped, 1, "SAME")  # same result, without a padded copy
         else:
             dx = _depthwise(window.spread(dy), flipped, 1, "VALID")
-        taps = [_column_sums(tap * dy) for tap in window.taps(x)]
+        taps = [column_sums(tap * dy) for tap in window.taps(x)]
         return dx, tf.reshape(tf.stack(taps), kernel.shape)
 
     wide, padding = _padded(x, edges)
@@ -96,9 +95,10 @@ def depthwise(
 
 
 def _depthwise_product(x: Tensor, kernel: Tensor, window: Window) -> tuple[Tensor, Pullback]:
-    """The same as a product per channel: an image's pixels times a matrix, most of it zeros.
+    """Convolve by one product per channel: an image's pixels times a matrix of mostly zeros.
 
-    More arithmetic, but on a small image it takes less time than a loop over pixels and channels.
+    This does more arithmetic, but on a small image it is faster than a loop over pixels and
+    channels.
     """
     count, channels = x.shape[0], x.shape[3]
     pixels, steps = math.prod(window.image), math.prod(window.steps)
@@ -125,154 +125,34 @@ def _depthwise_product(x: Tensor, kernel: Tensor, window: Window) -> tuple[Tenso
 
 
 @dataclass(frozen=True)
-class Renorm:
-    """What Batch Renorm in training mode does to one batch: y = scale * x + shift per channel.
-
-    The batch may come in parts, which share nothing but their sums; so a large batch never needs
-    more than a part's worth of intermediate arrays.
-    """
-
-    scale: Tensor  # (C,), as all below
-    shift: Tensor
-    r: Tensor
-    d: Tensor
-    mean: Tensor
-    sigma: Tensor
-    unbiased: Tensor
-    count: float
-
-    @classmethod
-    def of(
-        cls,
-        parts: Sequence[Tensor],
-        gamma: Tensor,
-        beta: Tensor,
-        mean: Tensor,
-        variance: Tensor,
-        *,
-        r_max: Tensor,
-        d_max: Tensor,
-        epsilon: float = 1e-5,
-    ) -> Renorm:
-        """`parts` are (..., C); `mean` and `variance` the moving moments from before this step."""
-        count = float(sum(math.prod(x.shape[:-1]) for x in parts))
-        batch_mean = _total(_column_sums(x) for x in parts) / count
-        # Not the mean of squares less the square of the mean, which cancels in float32.
-        squares = _total(_column_sums(tf.math.squared_difference(x, batch_mean)) for x in parts)
-        batch_variance = squares / count
-        batch_sigma, sigma = tf.sqrt(batch_variance + epsilon), tf.sqrt(variance + epsilon)
-        r = tf.clip_by_value(batch_sigma / sigma, 1.0 / r_max, r_max)
-        d = tf.clip_by_value((batch_mean - mean) / sigma, -d_max, d_max)
-        scale = gamma * r / batch_sigma
-        return cls(
-            scale=scale,
-            shift=gamma * d + beta - scale * batch_mean,
-            r=r,
-            d=d,
-            mean=batch_mean,
-            sigma=batch_sigma,
-            unbiased=batch_variance * (count / (count - 1.0)),
-            count=count,
-        )
-
-    def __call__(self, x: Tensor) -> Tensor:
-        return self.scale * x + self.shift
-
-    def moved(self, mean: Tensor, variance: Tensor, *, rate: Tensor) -> tuple[Tensor, Tensor]:
-        """The moving moments after this batch; `rate` is the share of the new ones."""
-        return mean + rate * (self.mean - mean), variance + rate * (self.unbiased - variance)
-
-    def after(self, *triggers: Tensor) -> Renorm:
-        """The same, for a value that should not be computed before these are there."""
-        return replace(self, scale=after(self.scale, *triggers))
-
-    def pull(self, parts: Sequence[Tensor], dys: Sequence[Tensor]) -> RenormPull:
-        """Of all parts: through the batch's moments, not through r and d."""
-        # With x^ = (x - mean) / sigma: dx = scale (dy - mean(dy) - x^ mean(dy x^)), which is
-        # a dy + b x + c with one a, b, c per channel.
-        sum_dy = _total(_column_sums(dy) for dy in dys)
-        products = _total(_column_sums(dy * x) for x, dy in zip(parts, dys))
-        sum_dy_x = (products - self.mean * sum_dy) / self.sigma
-        b = -self.scale * sum_dy_x / (self.count * self.sigma)
-        return RenormPull(
-            a=self.scale,
-            b=b,
-            c=-self.scale * sum_dy / self.count - b * self.mean,
-            dgamma=self.r * sum_dy_x + self.d * sum_dy,
-            dbeta=sum_dy,
-        )
-
-
-@dataclass(frozen=True)
-class RenormPull:
-    """From the gradient of a part to that of what came in: dx = a * dy + b * x + c per channel."""
-
-    a: Tensor  # (C,), as all below
-    b: Tensor
-    c: Tensor
-    dgamma: Tensor
-    dbeta: Tensor
-
-    def __call__(self, x: Tensor, dy: Tensor) -> Tensor:
-        return self.a * dy + (self.b * x + self.c)
-
-    def after(self, *triggers: Tensor, apart: bool = False) -> RenormPull:
-        """The same, for a gradient that should not be computed before these are there."""
-        late = {name: after(getattr(self, name), *triggers, apart=apart) for name in ("a", "b")}
-        return replace(self, **late)
-
-
-@dataclass(frozen=True)
 class Activation:
-    """An activation whose slope, 0 or 1, can be told from its own value."""
+    """An activation whose slope, 0 or 1, follows from its value; None means 1 everywhere."""
 
     value: Callable[[Tensor], Tensor]
-    slope: Callable[[Tensor], Tensor]
+    slope: Callable[[Tensor], Tensor] | None
 
-    def __call__(self, x: Tensor) -> tuple[Tensor, Pullback]:
-        y = self.value(x)
-
-        def pull(dy: Tensor) -> Gradients:
-            return (dy * self.slope(y),)
-
-        return y, pull
+    def gate(self, y: Tensor, dy: Tensor) -> Tensor:
+        """Turn the gradient `dy` of the value `y` into that of the input."""
+        return dy if self.slope is None else self.slope(y) * dy
 
 
 def _positive(y: Tensor) -> Tensor:
-    """1 where y > 0 and 0 where y = 0; y is not negative. Comparisons are slow and give bools."""
+    """Return 1 where y > 0 and 0 where y = 0, for y >= 0, without comparisons, which are slow."""
     return _clipped(y * _STEEP)
 
 
 def _clipped(y: Tensor) -> Tensor:
-    """To -1..1, which becomes part of the product before it."""
+    """Clip to -1..1, which the converter fuses with the product before it."""
     return tf.clip_by_value(y, -1.0, 1.0)
 
 
+linear = Activation(lambda x: x, None)
 relu = Activation(tf.nn.relu, _positive)
 relu6 = Activation(tf.nn.relu6, lambda y: _clipped((y * _STEEP) * (6.0 - y)))
 
 
-def after(vector: Tensor, *triggers: Tensor, apart: bool = False) -> Tensor:
-    """`vector`, not to be used before the triggers are there.
-
-    What the backward pass needs of the forward one is cheaper to compute again than to keep, but
-    a converter merges equal expressions, and a runtime computes what it can as early as it can.
-    This adds zeros that only the triggers give.
-
-    A delegate keeps what goes into and out of one of its parts of the graph until all of that part
-    is done. `apart` ends such a part: delegates leave it to the runtime to make integers.
-    """
-    for trigger in triggers:
-        rank = len(trigger.shape)
-        zero = _zero(tf.reshape(tf.slice(trigger, [0] * rank, [1] * rank), [1]))
-        if apart:
-            zero = _zero(tf.cast(tf.cast(zero, tf.int32), tf.float32))
-        vector = vector + zero
-    return vector
-
-
 def global_average_pool(x: Tensor) -> tuple[Tensor, Pullback]:
-    """(n, H, W, C) -> (n, C). Every pixel has the same gradient, so that is (n, 1, 1, C)."""
+    """Average (n, H, W, C) -> (n, C); the gradient is (n, 1, 1, C), equal for all pixels."""
     _, height, width, channels = x.shape
 
     def pull(dy: Tensor) -> Gradients:
@@ -282,7 +162,7 @@ def global_average_pool(x: Tensor) -> tuple[Tensor, Pullback]:
 
 
 def softmax_cross_entropy(scores: Tensor, targets: Tensor) -> tuple[Tensor, Pullback]:
-    """Mean over the rows of (M, C) scores and targets, which may be soft; no gradient to these."""
+    """Return the mean loss of (M, C) scores; targets may be soft, and get no gradient."""
     log_p = tf.nn.log_softmax(scores)
 
     def pull(dy: Tensor) -> Gradients:
@@ -293,9 +173,9 @@ def softmax_cross_entropy(scores: Tensor, targets: Tensor) -> tuple[Tensor, Pull
 
 
 def _flip(kernel: Tensor) -> Tensor:
-    """A kernel (k, k, ...) turned by 180 degrees.
+    """Rotate a kernel (k, k, ...) by 180 degrees.
 
-    tflite-runtime 2.14 reverses the first of several axes only, and says nothing.
+    One axis is reversed, because tflite-runtime 2.14 silently reverses only the first of several.
     """
     k, _, inputs, outputs = kernel.shape
     turned = tf.reverse(tf.reshape(kernel, [k * k, inputs, outputs]), [0])
@@ -303,7 +183,7 @@ def _flip(kernel: Tensor) -> Tensor:
 
 
 def _padded(x: Tensor, edges: Edges) -> tuple[Tensor, str]:
-    """What a convolution takes, and the padding it is left to do."""
+    """Return the padded input, and the padding argument of the convolution."""
     return (x, "SAME") if edges is None else (tf.pad(x, [[0, 0], *edges, [0, 0]]), "VALID")
 
 
@@ -311,26 +191,15 @@ def _depthwise(x: Tensor, kernel: Tensor, stride: int, padding: str) -> Tensor:
     return tf.nn.depthwise_conv2d(x, kernel, [1, stride, stride, 1], padding)
 
 
-def _zero(x: Tensor) -> Tensor:
-    return tf.minimum(tf.maximum(x, 0.0), 0.0)
-
-
 def _rank_3(x: Tensor) -> Tensor:
     return x if len(x.shape) == 3 else tf.reshape(x, [1, *x.shape])
 
 
-def _column_sums(x: Tensor) -> Tensor:
-    """(..., C) -> (C,)."""
-    return tf.reduce_sum(x, axis=list(range(len(x.shape) - 1)))
-
-
-def _total(terms: Iterable[Tensor]) -> Tensor:
-    first, *others = terms
-    for term in others:
-        first = first + term
-    return first
-
-
 def _rows(x: Tensor) -> Tensor:
-    """(n, H, W, C) -> (n * H * W, C)."""
+    """Reshape (n, H, W, C) -> (n * H * W, C)."""
     return tf.reshape(x, [-1, x.shape[-1]])
+
+
+def column_sums(x: Tensor) -> Tensor:
+    """Sum (..., C) -> (C,)."""
+    return tf.reduce_sum(x, axis=list(range(len(x.shape) - 1)))

@@ -1,4 +1,4 @@
-"""Make a bundle: convert, compute golden vectors, write all files or none."""
+"""Make a bundle: split the network, convert, compute golden vectors, write all files or none."""
 
 from __future__ import annotations
 
@@ -7,158 +7,200 @@ import importlib.metadata
 import io
 import tempfile
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import tensorflow as tf
-import tf_keras as keras
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES, GOLDEN, HEAD, INITIAL, digest, write_manifest
-from lrtflite.destination import check_out, making_bundle
+from lrtflite.bundle import (
+    FEATURES_FILE,
+    GOLDEN_FILE,
+    HEAD_FILE,
+    INITIAL_FILE,
+    digest,
+    write_manifest,
+)
+from lrtflite.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
+from lrtflite.host.network import Network
+from lrtflite.labels import check_label
 from lrtflite.manifest import File, Manifest
 from lrtflite.runtime import describe_runtime, installed_runtimes
-from lrtflite.slots import check_label
+from lrtflite.training import Training
 from lrtflite_converters import on_device
-from lrtflite_converters.features import AdaptingFeatures, Features, convert_features
-from lrtflite_converters.golden import check_parts, golden_vectors
-from lrtflite_converters.head import Head, convert_head
+from lrtflite_converters.blocks.block import Chain
+from lrtflite_converters.features import AdaptingFeatures, Features
+from lrtflite_converters.golden import check_split, golden_vectors
+from lrtflite_converters.heads import HEADS
+from lrtflite_converters.heads.head import Head, HeadPlan
+from lrtflite_converters.latent_range import latent_range
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.split import (
-    below,
-    find_layer,
-    latent_range,
-    units_above,
-    units_below,
-)
+from lrtflite_converters.regularisers import REGULARISERS
+from lrtflite_converters.split import blocks_above, blocks_below
 from lrtflite_converters.tflite import op_names
 from lrtflite_converters.trunk import Trunk
 
-# As many free slots as the paper's app has beside its ten pre-trained classes.
+# Free slots next to labelled ones: the number that the paper's app adds to its ten classes.
 FREE_SLOTS = 5
+# Slots without labels.
 DEFAULT_SLOTS = 50
+Stage = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class SplitNetwork:
+    """A network split at the replay layer, with the labels of its slots and its training."""
+
+    features: Features
+    head: Head
+    labels: tuple[str | None, ...]
+    training: Training
 
 
 def export_bundle(
-    model: keras.Model,
-    out: str | Path,
+    network: Network,
+    out: str | Path | Destination,
     *,
     options: ExportOptions,
-    backbone: str,
     batch: FirstBatch | None = None,
     replace: bool = False,
-    stage: Callable[[str], None] = lambda text: None,
+    stage: Stage = lambda text: None,
 ) -> Path:
-    """Convert `model` and write the bundle to the folder `out`.
+    """Convert `network` and write the bundle to the folder `out`.
 
-    With `replace`, a bundle that is there gives way once the new one is whole; a folder with
-    anything else in it is refused. `backbone` says in words where the weights come from. With a
-    `batch` the bundle ships with a memory of these frames. `stage` is told what comes next.
+    With `replace`, the new bundle replaces an old one once it is complete; a folder with any other
+    content is refused. With a `batch`, the bundle ships with a replay memory of these frames.
+    `stage` is called with the name of each stage.
     """
-    out = Path(out)
-    check_out(out, replace=replace)
-    batch_size, new_per_batch = options.minibatch
-    replay_size, policy = options.memory
-    stage(f"splitting the network at {options.replay_layer}")
-    features = _features(model, options)
-    latent_shape = tuple(int(n) for n in features.below.output_shape[1:])
-    labels, head = _initial_head(model, options, latent_shape)
-    check_parts(model, features, head)
-    contents = {}
+    destination = Destination.at(out, replace=replace)
+    stage(f"splitting the network at {options.layer}")
+    parts = split_network(network, options)
+    check_split(network, parts.features, parts.head, options)
     stage("converting the features")
-    contents[FEATURES] = convert_features(features)
+    contents = {FEATURES_FILE: parts.features.to_bytes()}
     stage("converting the head")
-    contents[HEAD] = convert_head(head)
+    contents[HEAD_FILE] = parts.head.to_tflite(variables=True)
     stage("computing golden vectors")
-    contents[GOLDEN] = _npz(golden_vectors(features, head, batch_size=batch_size))
-    with making_bundle(out) as made:
+    contents[GOLDEN_FILE] = _npz(golden_vectors(parts.features, parts.head, parts.training))
+    with destination.making_bundle() as made:
         for name, content in contents.items():
             (made / name).write_bytes(content)
-        manifest = Manifest(
-            replay_layer=options.replay_layer,
-            input_size=int(model.input_shape[1]),
-            latent_shape=head.trunk.latent_shape,
-            latent_dtype=head.trunk.latent_dtype.name,
-            latent_range=latent_range(model, options.replay_layer),
-            labels=labels,
-            batch_size=batch_size,
-            new_per_batch=new_per_batch,
-            training=options.training(int(head.cw.shape[1])),
-            replay_size=replay_size,
-            policy=policy,
-            adapt_moments=options.adapt_moments,
-            train_depthwise=options.train_depthwise,
-            backbone=backbone,
-            files={name: digest(made / name) for name in contents},
-            ops={name: op_names(made / name) for name in (FEATURES, HEAD)},
-            tools={name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
+        files = {name: digest(made / name) for name in contents}
+        ops = {name: op_names(made / name) for name in (FEATURES_FILE, HEAD_FILE)}
+        manifest = dataclasses.replace(_manifest(network, options, parts), files=files, ops=ops)
+        _complete(made, manifest, batch, stage)
+    return destination.path
+
+
+def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
+    """Return the two models of a bundle."""
+    layer, pooled = options.layer, options.pooled
+    training = options.training(network.features(layer if pooled else None))
+    feeding = training.feeding
+    if options.adapt_moments:
+        features: Features = AdaptingFeatures(
+            network,
+            layer,
+            blocks_below(network, layer, pooled=pooled),
+            group=feeding.new_per_batch,
+            pooled=pooled,
         )
-        write_manifest(made, manifest)
-        for runtime in installed_runtimes():
-            stage(f"verifying it on {describe_runtime(runtime)}")
-            on_device.verify(made, runtime)
-        if batch is not None and len(batch.slots):
-            stage(f"filling its memory with {len(batch.slots)} latents")
-            files = {**manifest.files, INITIAL: _seed(made, batch)}
-            manifest = dataclasses.replace(manifest, files=files)
-            write_manifest(made, manifest)
-        if installed_runtimes():
-            stage("measuring what it costs here")
-            try:
-                costs = on_device.measure(made, installed_runtimes()[0])
-            except ConversionError as error:
-                # A full memory may not fit into RAM here; the bundle is good all the same.
-                stage(f"not measured: {error}")
-            else:
-                manifest = dataclasses.replace(manifest, measured=costs)
-                write_manifest(made, manifest)
-    return out
+    else:
+        features = Features(network, layer, pooled=pooled)
+    strategy = options.chosen_strategy
+    above = blocks_above(network, layer, train_depthwise=options.train_depthwise)
+    trunk = Trunk(
+        Chain((), features.latent_shape) if pooled else above,
+        scale=network.scale if features.reads_frames else None,
+        regulariser=REGULARISERS.choose(strategy.regulariser)(),
+    )
+    labels, learned = _labels(network, options)
+    plan = HeadPlan(
+        slots=len(labels),
+        batch_size=feeding.batch_size,
+        trunk=trunk,
+        moments_adapt=options.adapt_moments,
+    )
+    head = HEADS.choose(strategy.head)(plan)
+    if learned and not pooled:
+        fc7, free = network.classifier, len(labels) - len(learned)
+        assert fc7 is not None
+        weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
+        head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
+    return SplitNetwork(features, head, labels, training)
 
 
-def _features(model: keras.Model, options: ExportOptions) -> Features:
-    network = below(model, options.replay_layer)
-    if not options.adapt_moments:
-        return Features(network)
-    units = units_below(model, options.replay_layer)
-    return AdaptingFeatures(network, units, group=options.minibatch[1])
-
-
-def _initial_head(
-    model: keras.Model, options: ExportOptions, latent_shape: tuple[int, ...]
-) -> tuple[tuple[str | None, ...], Head]:
-    """The label of each slot, and a head that knows what the model's `fc7` has learned."""
-    fc7 = next((layer for layer in model.layers if layer.name == "fc7"), None)
-    features = int(find_layer(model, "pool6").output_shape[-1])
-    learned: Sequence[str] = fc7.labels if fc7 is not None else ()
+def _labels(
+    network: Network, options: ExportOptions
+) -> tuple[tuple[str | None, ...], Sequence[str]]:
+    """Return the label of each slot, and the labels that the network has already learned."""
+    classifier = network.classifier
+    learned: Sequence[str] = getattr(classifier, "labels", ())
     labels = [check_label(label) for label in options.labels or learned]
     slots = options.classes or (len(labels) + FREE_SLOTS if labels else DEFAULT_SLOTS)
     if len(labels) > slots:
-        raise ModelError(f"Expected at least {len(labels)} classes for the labels, got {slots}")
+        raise ModelError(
+            f"Expected at least {len(labels)} classes for the labels, got {slots}; "
+            "give more --classes"
+        )
     if len(learned) > len(labels):
         raise ModelError(
             f"Expected labels for the {len(learned)} classes that the model has learned, "
-            f"got {len(labels)}"
+            f"got {len(labels)}; name all of them, or leave --labels out"
         )
-    trunk = Trunk(
-        units_above(model, options.replay_layer, train_depthwise=options.train_depthwise),
-        latent_shape=latent_shape,
+    return (*labels, *[None] * (slots - len(labels))), learned
+
+
+def _manifest(network: Network, options: ExportOptions, parts: SplitNetwork) -> Manifest:
+    replay_size, policy, codec = options.memory
+    return Manifest(
+        network=network.architecture.name,
+        replay_layer=options.layer,
+        pooled=options.pooled,
+        strategy=options.strategy_name,
+        input_size=network.input_size,
+        latent_shape=parts.features.latent_shape,
+        latent_dtype=parts.features.latent_dtype,
+        train_dtype=parts.head.trunk.latent_dtype.name,
+        latent_range=latent_range(network, options.layer),
+        labels=parts.labels,
+        feeding=parts.training.feeding,
+        rates=parts.training.rates,
+        merging=parts.head.merging,
+        replay_size=replay_size,
+        policy=policy,
+        codec=codec,
+        trains_trunk=parts.head.trunk.trains,
+        adapt_moments=options.adapt_moments,
+        train_depthwise=options.train_depthwise,
+        backbone=network.origin,
+        tools={name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
     )
-    head = Head(
-        cw=np.zeros((slots, features), np.float32),
-        past=np.zeros(slots, np.float32),
-        batch_size=options.minibatch[0],
-        trunk=trunk,
-    )
-    if fc7 is not None and learned:
-        # The host's training was the first session: its weights are consolidated like any other's.
-        free = slots - len(learned)
-        head.tw.assign(np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0))))
-        head.consolidate(counts=np.pad(np.array(fc7.counts, np.float32), (0, free)))
-        head.tw.assign(tf.zeros_like(head.tw))
-    return (*labels, *[None] * (slots - len(labels))), head
+
+
+def _complete(made: Path, manifest: Manifest, batch: FirstBatch | None, stage: Stage) -> None:
+    """Write the manifest; verify, seed and measure the bundle on the installed runtimes."""
+    write_manifest(made, manifest)
+    for runtime in installed_runtimes():
+        stage(f"verifying on {describe_runtime(runtime)}")
+        on_device.verify(made, runtime)
+    if batch is not None and len(batch.slots):
+        stage(f"filling the replay memory with {len(batch.slots)} latents")
+        files = {**manifest.files, INITIAL_FILE: _seed(made, batch)}
+        manifest = dataclasses.replace(manifest, files=files)
+        write_manifest(made, manifest)
+    if installed_runtimes():
+        stage("measuring the cost on this machine")
+        try:
+            costs = on_device.measure(made, installed_runtimes()[0])
+        except ConversionError as error:
+            # A full memory may not fit into this machine's RAM, but the bundle is valid.
+            stage(f"not measured: {error}")
+        else:
+            write_manifest(made, dataclasses.replace(manifest, measured=costs))
 
 
 def _seed(made: Path, batch: FirstBatch) -> File:
@@ -166,7 +208,7 @@ def _seed(made: Path, batch: FirstBatch) -> File:
         frames = Path(folder) / "frames.npz"
         frames.write_bytes(batch.to_npz())
         on_device.seed(made, frames)
-    return digest(made / INITIAL)
+    return digest(made / INITIAL_FILE)
 
 
 def _npz(arrays: dict[str, NDArray[Any]]) -> bytes:

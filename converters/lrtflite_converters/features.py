@@ -2,121 +2,173 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 import tf_keras as keras
 
-from lrtflite.host.mobilenet import scale_frames
-from lrtflite_converters.differentiable import global_average_pool
-from lrtflite_converters.signature import SCALAR, signature
-from lrtflite_converters.tflite import to_tflite
-from lrtflite_converters.unit import Unit
+from lrtflite.contract import FEATURES, Sizes, signatures_of
+from lrtflite.host.network import Network
+from lrtflite_converters.blocks.block import Chain, Limits
+from lrtflite_converters.signature import Outputs, SignedModule, saved
+from lrtflite_converters.window import Tensor
 
-MOMENTS = ("mean", "variance")
+# Inputs of `adapt`: its rate, the number of epochs that one pass stands for, and limits of r and d.
+ADAPT_SCALARS = ("adapt_rate", "epochs", "r_max", "d_max")
+# Maximum rate per epoch, below 1 because of the logarithm in `over_epochs`.
+MOST_ADAPT_RATE = 1.0 - 1e-6
+# Argument below which three or five terms of a series are exact in float32.
+SMALL = 0.1
 
 
-class Features(tf.Module):
+class Features(SignedModule):
     """The network below the replay layer, with its preprocessing, frozen."""
 
     below: keras.Model
+    network: Network
 
-    def __init__(self, below: keras.Model) -> None:
+    def __init__(self, network: Network, replay_layer: str, *, pooled: bool = False) -> None:
         super().__init__()
-        # Only the variables are tracked: saving a tracked Keras model traces each of its layers
-        # several times over, which is most of a conversion's time and changes no byte of the file.
-        object.__setattr__(self, "below", below)
-        self.tracked = below.variables
-        size = below.input_shape[1]
-        self.extract = signature(self._extract, frames=((None, size, size, 3), tf.uint8))
+        output = network.output(replay_layer, pooled=pooled)
+        # Track only the variables. Saving a tracked Keras model traces each layer several times,
+        # which takes most of a conversion's time and does not change the file.
+        object.__setattr__(self, "below", keras.Model(network.model.input, output, name="below"))
+        object.__setattr__(self, "network", network)
+        self.tracked = self.below.variables
+        self.reads_frames = network.architecture.reads_frames(replay_layer)
+        self.declare_all(group=1)
 
     @property
-    def signatures(self) -> dict[str, Any]:
-        return {"extract": self.extract}
+    def latent_shape(self) -> tuple[int, ...]:
+        return tuple(int(n) for n in self.below.output_shape[1:])
 
-    def _extract(self, frames: tf.Tensor) -> dict[str, tf.Tensor]:
-        """(n, H, W, 3) uint8 RGB -> latents (n, ...) float32; frames where these are replayed."""
-        if len(self.below.layers) == 1:
+    @property
+    def latent_dtype(self) -> str:
+        return "uint8" if self.reads_frames else "float32"
+
+    def declare_all(self, *, group: int) -> None:
+        """Declare the signatures; `adapt` takes `group` frames at a time."""
+        self.sizes = Sizes(
+            input_size=self.network.input_size,
+            latent_shape=self.latent_shape,
+            slots=0,  # the features have no classes
+            batch_size=0,
+            group=group,
+            extracted=self.latent_dtype,
+        )
+        self.declare(signatures_of(FEATURES)["extract"], self.sizes, self.extract)
+
+    def extract(self, frames: Tensor) -> Outputs:
+        """Return latents (n, ...) of frames (n, H, W, 3) uint8 RGB.
+
+        If the replay layer is the input, the latents are the frames themselves.
+        """
+        if self.reads_frames:
             return {"latents": tf.identity(frames)}
-        return {"latents": self.below(scale_frames(frames), training=False)}
+        return {"latents": self.below(self.network.scale(frames), training=False)}
+
+    def to_bytes(self) -> bytes:
+        """Return the content of `features.tflite`."""
+        return self.to_tflite(variables="save" in self.functions)
 
 
 class AdaptingFeatures(Features):
-    """The same with moments that move: `adapt` passes frames as training would.
+    """Features whose moments move: `adapt` passes frames forward as in training.
 
-    Weights, gamma and beta are constants; the moments are variables, with `save` and `restore`.
+    Weights, gamma and beta are constants. The moments are variables, with `save` and `restore`.
     """
 
-    units: tuple[Unit, ...]
+    chain: Chain
 
-    def __init__(self, below: keras.Model, units: Sequence[Unit], *, group: int) -> None:
-        """`group` is how many frames `adapt` takes at a time."""
-        object.__setattr__(self, "units", tuple(units))
-        self.moments = {
-            f"{unit.prefix}_{name}": tf.Variable(
-                tf.constant(unit.values[name], tf.float32), name=f"{unit.prefix}_{name}"
-            )
-            for unit in units
-            for name in MOMENTS
-        }
-        super().__init__(below)
+    def __init__(
+        self, network: Network, replay_layer: str, chain: Chain, *, group: int, pooled: bool = False
+    ) -> None:
+        """Make the variables; `chain` has the blocks from the frames to the latents."""
+        object.__setattr__(self, "chain", chain)
         self.group = group
-        size = below.input_shape[1]
-        self.adapt = signature(self._adapt, frames=((group, size, size, 3), tf.uint8), rate=SCALAR)
-        self.save = signature(self._save)
-        self.restore = signature(
-            self._restore,
-            **{name: (tuple(value.shape), tf.float32) for name, value in self.moments.items()},
-        )
+        self.moments = {
+            name: tf.Variable(tf.constant(chain.tensors[name], tf.float32), name=name)
+            for name in chain.moments
+        }
+        super().__init__(network, replay_layer, pooled=pooled)
 
-    @property
-    def signatures(self) -> dict[str, Any]:
-        names = ("extract", "adapt", "save", "restore")
-        return {name: getattr(self, name) for name in names}
+    def declare_all(self, *, group: int) -> None:
+        super().declare_all(group=self.group)
+        specs = signatures_of(FEATURES)
+        self.declare(specs["adapt"], self.sizes, self.adapt, rates=ADAPT_SCALARS)
+        self.declare(specs["save"], self.sizes, lambda zero: saved(self.moments, zero))
+        self.declare(specs["restore"], self.sizes, self.restore, tensors=self.moments)
 
-    def _extract(self, frames: tf.Tensor) -> dict[str, tf.Tensor]:
-        x = scale_frames(frames)
-        for unit in self.units:
-            x = unit.infer(x, self._values(unit))
-        x = tf.reshape(x, [-1, *self.units[-1].output])
-        at_pool6 = len(self.below.output_shape) == 2
-        return {"latents": global_average_pool(x)[0] if at_pool6 else x}
+    def extract(self, frames: Tensor) -> Outputs:
+        x = self.chain.infer(self.network.scale(frames), self._values())
+        return {"latents": tf.reshape(x, [-1, *self.latent_shape])}
 
-    def _adapt(self, frames: tf.Tensor, rate: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Move the moments towards those of these frames; gives the largest move of a mean."""
-        x = scale_frames(frames)
-        moves = []
-        for unit in self.units:
-            values = self._values(unit)
-            z, _ = unit.convolve(x, values["kernel"], constant=True)
-            norm = unit.renorm([z], values)
-            mean, variance = (values[name] for name in MOMENTS)
-            for moment, moved in zip(self._moments(unit), norm.moved(mean, variance, rate=rate)):
-                moment.assign(moved)
-            moves.append(tf.reduce_max(tf.abs(norm.mean - mean)) * rate)
-            x = unit.activation.value(norm(z))
-        return {"moved": tf.reduce_max(tf.stack(moves))}
+    def adapt(self, frames: Tensor, rates: Mapping[str, Tensor]) -> Outputs:
+        """Move the moments towards those of these frames; return the largest change."""
+        values, x = self._values(), self.network.scale(frames)
+        limits = Limits(rates["r_max"], rates["d_max"])
+        trace = self.chain.forward([x], _FrameInput(), values, limits, frozen=True)
+        mover = _Mover(self.moments, over_epochs(rates["adapt_rate"], rates["epochs"]))
+        for norm, names in trace.norms():
+            mover.moments(norm, names, values)
+        return {"moved": tf.reduce_max(tf.stack(mover.moves))}
 
-    def _save(self) -> dict[str, tf.Tensor]:
-        return {name: tf.identity(value) for name, value in self.moments.items()}
-
-    def _restore(self, **moments: tf.Tensor) -> dict[str, tf.Tensor]:
+    def restore(self, tensors: Mapping[str, Tensor]) -> Outputs:
         for name, value in self.moments.items():
-            value.assign(moments[name])
-        return {"units": tf.constant(float(len(self.units)))}
+            value.assign(tensors[name])
+        return {"restored": tf.constant([float(len(self.moments))])}
 
-    def _values(self, unit: Unit) -> dict[str, tf.Tensor]:
-        """Constants, but for the moments as they are."""
-        constants = {name: tf.constant(value) for name, value in unit.values.items()}
-        moments = zip(MOMENTS, map(tf.convert_to_tensor, self._moments(unit)))
-        return {**constants, **dict(moments)}
+    def _values(self) -> dict[str, Tensor]:
+        """Return all tensors: the moments as they are, the others as constants."""
+        constants = {
+            name: tf.constant(np.asarray(value, np.float32))
+            for name, value in self.chain.tensors.items()
+            if name not in self.moments
+        }
+        moments = {name: tf.convert_to_tensor(value) for name, value in self.moments.items()}
+        return {**constants, **moments}
 
-    def _moments(self, unit: Unit) -> list[tf.Variable]:
-        return [self.moments[f"{unit.prefix}_{name}"] for name in MOMENTS]
+
+def over_epochs(rate: Tensor, epochs: Tensor) -> Tensor:
+    """Return 1 - (1 - rate)^epochs, the rate of one pass that stands for several.
+
+    In float32, 1 - rate keeps few digits of a small rate, and log1p and expm1 are not built-in ops,
+    so small arguments use the first terms of a series. The trick (1 + x) - 1 does not work,
+    because graph optimisers cancel it.
+    """
+    rate = tf.minimum(rate, MOST_ADAPT_RATE)
+    s = rate / (2.0 - rate)
+    s2 = s * s
+    # -log(1 - rate) = 2 artanh(s)
+    near = 2.0 * s * (1.0 + s2 * (1.0 / 3.0 + s2 * (1.0 / 5.0)))
+    u = epochs * tf.where(rate < SMALL, near, -tf.math.log(1.0 - rate))
+    near = u * (1.0 - u / 2.0 * (1.0 - u / 3.0 * (1.0 - u / 4.0 * (1.0 - u / 5.0))))
+    return tf.where(u < SMALL, near, 1.0 - tf.exp(-u))
 
 
-def convert_features(features: Features) -> bytes:
-    """The content of `features.tflite`."""
-    variables = isinstance(features, AdaptingFeatures)
-    return to_tflite(features, features.signatures, variables=variables)
+class _FrameInput:
+    """The input of the first block; there is no backward pass here."""
+
+    takes_gradient = False
+
+    def again(self, part: int, *, after: Tensor) -> Any:
+        raise TypeError("Expected no backward pass through the features, got one; use forward only")
+
+    def gate(self, y: Tensor, dy: Tensor) -> Tensor:
+        return dy
+
+
+class _Mover:
+    """Moves moments at one rate, and records the changes."""
+
+    def __init__(self, variables: Mapping[str, tf.Variable], rate: Tensor) -> None:
+        self.variables, self.rate = variables, rate
+        self.moves: list[Tensor] = []
+
+    def moments(self, norm: Any, names: tuple[str, str], values: Mapping[str, Tensor]) -> None:
+        moved = norm.moved(*(values[name] for name in names), rate=self.rate)
+        for name, value in zip(names, moved):
+            self.variables[name].assign(value)
+            self.moves.append(tf.reduce_max(tf.abs(value - values[name])))

@@ -1,136 +1,132 @@
-"""Golden vectors: what a client must get from the bundle, computed by TensorFlow.
+"""Golden vectors: the inputs of the golden sessions, and the outputs that TensorFlow computes.
 
-A client feeds `frames` and compares `latents`; then it restores nothing. In each session it calls
-`begin(counts[session], head_start)`, `train` once per row of `rows[session]` (mini-batch row k is
-latents[row[k]] with class `classes[row[k]]`), compares `losses[session]` and calls
-`consolidate(counts[session])`. In the first session the trunk rests (`trunk_lr` and `moment_rate`
-are 0); the second meets classes that the first has taught, and new ones. The client compares what
-`infer` then says of `latents` and by how much each tensor of `save` has changed. Where moments
-adapt, it calls `adapt(frames[group], rate=adapt_rate)` and compares how the moments changed.
+`lrtflite.golden` runs the sessions, in TensorFlow and in every client. The first session has one
+class, so the trunk rests. The second has that class and new ones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 import tf_keras as keras
 from numpy.typing import NDArray
 
+from lrtflite.contract import ZERO
 from lrtflite.errors import ConversionError, ModelError
-from lrtflite.host.mobilenet import scale_frames
-from lrtflite.verify import sample, trunk_resting
-from lrtflite_converters.features import AdaptingFeatures, Features
-from lrtflite_converters.head import Head
-from lrtflite_converters.usual import LAST_LAYER
+from lrtflite.golden import SCALARS, Arrays, run_golden
+from lrtflite.host.network import Network
+from lrtflite.training import Training
+from lrtflite_converters.features import Features
+from lrtflite_converters.heads.head import Head
+from lrtflite_converters.options import ExportOptions
 
-FRAMES = 6
-# A session's frames: the second one has new classes beside known ones. In the first the trunk
-# rests, because rounding grows with every step through many layers.
-SESSIONS = (FRAMES // 2, FRAMES)
+# Frames, and the classes that share them: a class of one frame has no variance, so values computed
+# from variances within classes would not be checked.
+FRAMES, CLASSES = 6, 3
+# Frames of each session. The first has one class, because rounding grows with each trunk step.
+SESSIONS = (1, FRAMES)
 STEPS = 2
-# Great enough that the change of a weight stands out from the rounding of the weight itself.
-TRAINING = replace(LAST_LAYER, lr=0.01, trunk_lr=0.001, moment_rate=0.01, head_start=0.5)
-ADAPT_RATE = np.array([0.1], np.float32)
-# An untrained network fades from layer to layer; nothing could be learned from its latents.
+# Rates that replace the bundle's own: large enough that the change of a weight exceeds its rounding
+# error, and small enough that rounding errors do not grow.
+GOLDEN_RATES = {
+    "lr": 0.01,
+    "trunk_lr": 0.001,
+    "moment_rate": 0.01,
+    "head_start": 0.5,
+    "adapt_rate": 0.1,
+    "epochs": 1.0,
+}
+# Largest latent below which nothing can be learned: values of an untrained network fade with depth.
 FAINTEST = 1e-6
-# Of rounding through 27 layers.
-OF_THE_LARGEST = 1e-3
+# Largest rounding error allowed through 27 layers, relative to the largest feature.
+ROUNDING = 1e-3
 
 
-def check_parts(model: keras.Model, features: Features, head: Head) -> None:
-    """Refuse a network without sense, and parts that are not, one after the other, that network."""
-    frames = _frames(model.input_shape[1], np.random.default_rng(0))
-    expected = keras.Model(model.input, model.get_layer("pool6").output)(scale_frames(frames))
-    latents = features.extract(frames=frames)["latents"]
-    found = head.trunk.infer(latents).numpy()
+def check_split(network: Network, features: Features, head: Head, options: ExportOptions) -> None:
+    """Raise unless features and head together compute what the network does, with finite values."""
+    model = network.model
+    frames = _frames(network.input_size, np.random.default_rng(0))
+    last = options.layer if options.pooled else network.architecture.pooled
+    whole = keras.Model(model.input, network.output(last, pooled=options.pooled))
+    expected = whole(network.scale(frames)).numpy()
+    latents = features.run("extract", frames=frames)["latents"]
+    found = np.asarray(head.trunk.infer(tf.constant(latents)))
     if not np.isfinite(expected).all():
         raise ModelError(
             f"Expected a network with finite weights, got NaN or infinity from {model.name}; "
-            "train it again with a lower rate"
+            "train it again with a lower learning rate"
         )
-    highest = np.abs(latents.numpy()).max()
+    highest = np.abs(latents).max()
     if highest < FAINTEST:
         raise ModelError(
             f"Expected a trained network, got latents of {highest:.0e} at most; "
             "train it, or give it weights"
         )
     worst, largest = np.abs(found - expected).max(), np.abs(expected).max()
-    if not worst <= OF_THE_LARGEST * largest:  # NaN fails too
+    if not worst <= ROUNDING * largest:  # NaN fails too
         raise ConversionError(
             f"Expected the features of {model.name} from its two parts, got a difference of "
-            f"{worst:.1e} where the largest is {largest:.1e}; this is a fault of the converter"
+            f"{worst:.1e} where the largest is {largest:.1e}; this is a bug, please report it"
         )
 
 
-def golden_vectors(features: Features, head: Head, *, batch_size: int) -> dict[str, NDArray[Any]]:
-    """Arrays of `golden.npz`. Both models are left in the state they came with."""
-    size = features.below.input_shape[1]
-    slots = head.past.shape[0]
-    rng = np.random.default_rng(0)
-    frames = _frames(size, rng)
-    latents = features.extract(frames=frames)["latents"].numpy()
-    classes = rng.permutation(max(slots, FRAMES))[:FRAMES].astype(np.int32) % slots
-    rows = np.stack([rng.integers(0, seen, (STEPS, batch_size)) for seen in SESSIONS])
+def golden_vectors(features: Features, head: Head, training: Training) -> Arrays:
+    """Return the arrays of `golden.npz`; both models end in their original state."""
+    signatures = (*features.signatures.values(), *head.signatures.values())
+    taken = {name for signature in signatures for name in signature.inputs}
+    given = _inputs(features.network.input_size, head.slots, training, taken)
+    before = {id(model): _save(model) for model in (features, head)}
+    found = run_golden(features, head, given)
+    for model in (features, head):
+        if before[id(model)]:
+            model.run("restore", **before[id(model)])
+    return {**given, **found}
+
+
+def _inputs(input_size: int, slots: int, training: Training, taken: Collection[str]) -> Arrays:
+    rng, size = np.random.default_rng(0), training.feeding.batch_size
+    frames = _frames(input_size, rng)
+    chosen = rng.permutation(max(slots, FRAMES))[:FRAMES].astype(np.int32) % slots
+    classes = chosen[np.arange(FRAMES) % CLASSES]
+    rows = np.stack([rng.integers(0, seen, (STEPS, size)) for seen in SESSIONS])
     counts = np.stack([np.bincount(classes[:seen], minlength=slots) for seen in SESSIONS])
-    counts = counts.astype(np.float32)
-    rates = TRAINING.inputs(head.rates)
-    before = _values(head.save())
-    probabilities_before = head.infer(latents=latents)["probabilities"].numpy()
-    start = TRAINING.inputs(("head_start",))
-    targets = np.eye(slots, dtype=np.float32)[classes]
-    losses = []
-    for session, given in enumerate((trunk_resting(rates), rates)):
-        head.begin(counts=counts[session], **start)
-        losses.append(
-            [
-                head.train(latents=latents[row], targets=targets[row], **given)["loss"]
-                for row in rows[session]
-            ]
-        )
-        head.consolidate(counts=counts[session])
-    changes = _changes("change", before, _values(head.save()))
-    probabilities_after = head.infer(latents=latents)["probabilities"].numpy()
-    head.restore(**before)
+    forgotten = np.zeros(slots, np.float32)
+    forgotten[classes[0]] = 1
+    values = {**training.values, **GOLDEN_RATES}
+    scalars = {
+        f"{SCALARS}{name}": np.full(len(SESSIONS), value, np.float32)
+        for name, value in values.items()
+        if name in training.names and name in taken
+    }
     return {
         "frames": frames,
-        "latents": latents,
         "classes": classes,
         "rows": rows.astype(np.int32),
-        "counts": counts,
-        **start,
-        **rates,
-        "losses": np.array(losses, np.float32),
-        "probabilities_before": probabilities_before,
-        "probabilities_after": probabilities_after,
-        **changes,
-        **(_adapted(features, frames) if isinstance(features, AdaptingFeatures) else {}),
+        "gathered": np.stack([_once(seen, size) for seen in SESSIONS]),
+        "counts": counts.astype(np.float32),
+        "forgotten": forgotten,
+        "group": np.resize(np.arange(FRAMES, dtype=np.int32), training.feeding.new_per_batch),
+        **scalars,
     }
 
 
-def _adapted(features: AdaptingFeatures, frames: NDArray[np.uint8]) -> dict[str, NDArray[Any]]:
-    group = np.resize(np.arange(FRAMES, dtype=np.int32), features.group)
-    before = _values(features.save())
-    features.adapt(frames=frames[group], rate=ADAPT_RATE)
-    changes = _changes("moved", before, _values(features.save()))
-    features.restore(**before)
-    return {"group": group, "adapt_rate": ADAPT_RATE, **changes}
+def _once(seen: int, size: int) -> NDArray[np.int32]:
+    """Return (mini-batches, size) int32: each of the first `seen` frames once, then -1."""
+    batches = -(-FRAMES // size)
+    rows = np.full(batches * size, -1, np.int32)
+    rows[:seen] = np.arange(seen)
+    return rows.reshape(batches, size)
 
 
-def _values(tensors: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
-    return {name: tensor.numpy() for name, tensor in tensors.items()}
-
-
-def _changes(
-    prefix: str, before: dict[str, NDArray[Any]], after: dict[str, NDArray[Any]]
-) -> dict[str, NDArray[Any]]:
-    return {f"{prefix}/{name}": sample(after[name] - before[name]) for name in before}
+def _save(model: Features | Head) -> Mapping[str, NDArray[Any]]:
+    return model.run("save", zero=ZERO) if "save" in model.signatures else {}
 
 
 def _frames(size: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """(FRAMES, size, size, 3) uint8: smooth coloured waves, so that every layer has work."""
+    """Return (FRAMES, size, size, 3) uint8: smooth coloured waves, which excite every layer."""
     grid = np.linspace(0, 2 * np.pi, size)
     waves = rng.uniform(0.5, 6, (FRAMES, 3, 2))
     phases = rng.uniform(0, 2 * np.pi, (FRAMES, 3, 1, 1))

@@ -1,157 +1,172 @@
-"""How a bundle shall learn: what `convert` takes, checked before TensorFlow is loaded."""
+"""Options of a conversion, checked before TensorFlow is loaded."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from lrtflite.arguments import whole_number
 from lrtflite.errors import ModelError
-from lrtflite.layer_names import MOST_CLASSES, check_network, check_replay_layer
-from lrtflite.manifest import Training, trains_trunk
-from lrtflite.memory import check_memory
-from lrtflite.slots import check_label
-from lrtflite_converters.usual import (
-    FEATURES,
-    USUAL_POLICY,
-    USUAL_REPLAY_SIZE,
-    usual_minibatch,
-    usual_training,
+from lrtflite.networks import MOST_CLASSES, NETWORKS, Architecture
+from lrtflite.replay.memory import check_memory
+from lrtflite.training import Training
+from lrtflite_converters.defaults import (
+    CODEC,
+    MEASURED_FEATURES,
+    POLICY,
+    Place,
 )
+from lrtflite_converters.strategies import STRATEGIES, Strategy, default_strategy
 
-# Weights that have a name; all others are files.
-NAMED_WEIGHTS = ("demo", "imagenet", "none")
-# By such an ending one label is taken for a file that is not there.
-LABEL_FILES = (".txt", ".csv", ".names", ".labels")
-# Places in a mini-batch: the training step above a low layer takes 10 MB for each.
+# Maximum number of patterns in a mini-batch. A training step above a low layer needs 10 MB for
+# each.
 LARGEST_BATCH = 4096
-# The variance of one value is no variance.
+# Minimum number of patterns from which Batch Renorm can compute a variance.
 SMALLEST_RENORM_BATCH = 2
+# Default number of latents that ship with a model trained on the host, as in the paper's app.
+SEED_MEMORY = 500
 
 
 @dataclass(frozen=True)
 class ExportOptions:
-    """How a bundle learns. None stands for the default at the replay layer.
+    """Options of a bundle. None stands for the default at the replay layer.
 
-    `seed_memory` latents, as many as the paper's app has, ship with what a model learned on the
-    host.
+    With `pooled`, latents are the replay layer's output averaged over all pixels. `rates` are
+    numbers by name, as in `Training.with_options`. `seed_memory` is the number of latents that ship
+    with a model trained on the host.
     """
 
-    replay_layer: str = "pool6"
+    network: str = "mobilenet_v1"
+    replay_layer: str | None = None
+    strategy: str | None = None
     labels: tuple[str, ...] = ()
     classes: int | None = None
     batch_size: int | None = None
     new_per_batch: int | None = None
     replay_size: int | None = None
     policy: str | None = None
+    codec: str | None = None
     train_depthwise: bool = True
     adapt_moments: bool = False
-    lr: float | None = None
-    trunk_lr: float | None = None
-    epochs: int | None = None
-    seed_memory: int = 500
+    pooled: bool = False
+    rates: Mapping[str, float] = field(default_factory=dict)
+    seed_memory: int = SEED_MEMORY
 
     def __post_init__(self) -> None:
-        check_replay_layer(self.replay_layer)
-        batch, new = self.minibatch
-        if batch > LARGEST_BATCH:
-            raise ModelError(f"Expected a mini-batch of at most {LARGEST_BATCH}, got {batch:,}")
-        if not 1 <= new <= batch:
+        place = self.place(MEASURED_FEATURES)
+        self.architecture.check_layer(self.layer)
+        self.chosen_strategy.check(self.strategy_name, place)
+        self._check_pooled()
+        self._check_minibatch()
+        self._check_moments()
+        if not self.train_depthwise and not place.trains_trunk:
             raise ModelError(
-                f"Expected 1 to {batch} new patterns in a mini-batch of {batch}, got {new}"
+                f"Expected no --freeze-depthwise at {self.layer}, where only the last layer "
+                "trains; leave it out, or choose a lower --replay-layer"
             )
-        if trains_trunk(self.replay_layer) and batch < SMALLEST_RENORM_BATCH:
-            raise ModelError(
-                f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below conv6/sep, where "
-                f"Batch Renorm takes moments of it, got {batch}; the paper uses 128"
-            )
-        if self.adapt_moments and self.replay_layer == "images":
-            raise ModelError(
-                "Expected a replay layer above images to adapt the moments below it, got 'images'; "
-                "leave --adapt-moments out"
-            )
-        if self.adapt_moments and new < SMALLEST_RENORM_BATCH:
-            raise ModelError(
-                f"Expected at least {SMALLEST_RENORM_BATCH} new patterns a mini-batch to adapt "
-                f"moments to, got {new}; give more with --new-per-batch"
-            )
-        idle = [
-            *(["--trunk-lr"] if self.trunk_lr is not None else []),
-            *([] if self.train_depthwise else ["--freeze-depthwise"]),
-        ]
-        if idle and not trains_trunk(self.replay_layer):
-            raise ModelError(
-                f"Expected no {idle[0]} at {self.replay_layer}, where only the last layer trains; "
-                "leave it out, or replay a lower layer"
-            )
-        self.training(FEATURES)  # refuses rates that cannot be
+        self.training(MEASURED_FEATURES)  # raises for a rate that is unknown or out of its limits
         check_memory(*self.memory)
         whole_number("seed_memory", self.seed_memory)
-        if self.classes is not None and not 1 <= self.classes <= MOST_CLASSES:
-            raise ModelError(f"Expected 1 to {MOST_CLASSES:,} classes, got {self.classes:,}")
-        if self.classes is not None and self.classes < len(self.labels):
-            raise ModelError(
-                f"Expected at least {len(self.labels)} classes for the labels, got {self.classes}"
-            )
-        if len(set(self.labels)) != len(self.labels):
-            raise ModelError(f"Expected distinct labels, got {', '.join(self.labels)}")
+        self._check_classes()
+
+    @property
+    def architecture(self) -> Architecture:
+        return NETWORKS.choose(self.network)
+
+    @property
+    def layer(self) -> str:
+        """Return the replay layer."""
+        return self.architecture.pooled if self.replay_layer is None else self.replay_layer
+
+    @property
+    def strategy_name(self) -> str:
+        return self.strategy or default_strategy(self.place(MEASURED_FEATURES))
+
+    @property
+    def chosen_strategy(self) -> Strategy:
+        return STRATEGIES.choose(self.strategy_name)
 
     @property
     def minibatch(self) -> tuple[int, int]:
-        """Its size, and how many of it are new."""
-        usual_size, usual_new = usual_minibatch(self.replay_layer)
-        size = usual_size if self.batch_size is None else self.batch_size
+        """Return the size of a mini-batch, and the number of new patterns in it."""
+        default = self.chosen_strategy.feeding(self.place(MEASURED_FEATURES))
+        size = default.batch_size if self.batch_size is None else self.batch_size
         if self.new_per_batch is not None:
             return size, self.new_per_batch
-        return size, max(1, round(size * usual_new / usual_size))
+        return size, max(1, round(size * default.new_per_batch / default.batch_size))
 
     @property
-    def memory(self) -> tuple[int, str]:
-        """The number of latents that a new learner keeps, and the policy that chooses them."""
+    def memory(self) -> tuple[int, str, str]:
+        """Return the capacity, the policy and the codec of a new learner's memory."""
         return (
-            USUAL_REPLAY_SIZE if self.replay_size is None else self.replay_size,
-            USUAL_POLICY if self.policy is None else self.policy,
+            self.chosen_strategy.replay_size if self.replay_size is None else self.replay_size,
+            self.policy or POLICY,
+            self.codec or CODEC,
         )
 
+    def place(self, features: int) -> Place:
+        return Place(self.architecture, self.layer, features, self.adapt_moments, self.pooled)
+
     def training(self, features: int) -> Training:
-        """How a head above so many features trains."""
-        usual = usual_training(self.replay_layer, features)
-        return usual.with_options(lr=self.lr, trunk_lr=self.trunk_lr, epochs=self.epochs)
+        """Return the training of a head with this length of its feature vector."""
+        default = self.chosen_strategy.training(self.place(features))
+        size, new = self.minibatch
+        feeding = replace(default.feeding, batch_size=size, new_per_batch=new)
+        return Training(feeding, default.rates).with_options(**self.rates)
 
-
-def check_source(
-    model: str | None, weights: str | None, alpha: float | None, input_size: int
-) -> None:
-    """Refuse a network that is named twice or cannot be built, or a file that is not there."""
-    check_network(alpha, input_size)
-    if model is not None:
-        if weights is not None or alpha is not None:
+    def _check_minibatch(self) -> None:
+        batch, new = self.minibatch
+        if batch > LARGEST_BATCH:
             raise ModelError(
-                "Expected --model or --weights and --alpha, got both; --model has its own"
+                f"Expected a mini-batch of at most {LARGEST_BATCH}, got {batch:,}; make it smaller"
             )
-        if not Path(model).is_file():
-            raise ModelError(f"Expected a saved model, got {model}, which is no file")
-    elif weights not in (None, *NAMED_WEIGHTS) and not Path(str(weights)).is_file():
-        known = ", ".join(NAMED_WEIGHTS)
-        raise ModelError(f"Expected {known} or a file, got {weights}, which is no file")
-
-
-def read_labels(text: str | None) -> tuple[str, ...]:
-    """Labels from `a,b,c`, or from a file with one a line."""
-    if not text:
-        return ()
-    try:
-        # A file may have blank lines between its labels.
-        lines = [line for line in Path(text).read_text("utf-8").splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise ModelError(f"Expected labels in UTF-8, one a line, got {text}: {error}") from error
-    except OSError:  # no such file, or too long for a file's name: a list
-        if "," not in text and ("/" in text or text.lower().endswith(LABEL_FILES)):
+        if not 1 <= new <= batch:
             raise ModelError(
-                f"Expected labels as a,b,c or in a file, one a line, got {text}, which is no file"
-            ) from None
-        lines = text.split(",")
-    labels = tuple(line.strip() for line in lines)
-    if not labels or not all(labels):
-        raise ModelError(f"Expected labels as a,b,c or in a file, one a line, got {text!r}")
-    return tuple(map(check_label, labels))
+                f"Expected 1 to {batch} new patterns in a mini-batch of {batch}, got {new}; "
+                "give another --new-per-batch"
+            )
+        place = self.place(MEASURED_FEATURES)
+        if place.trains_trunk and batch < SMALLEST_RENORM_BATCH:
+            raise ModelError(
+                f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below "
+                f"{self.architecture.resting_layers[0]}, where Batch Renorm needs its moments, "
+                f"got {batch}; give a larger --batch-size, the paper uses 128"
+            )
+
+    def _check_pooled(self) -> None:
+        architecture = self.architecture
+        if self.pooled and self.layer in (architecture.replay_layers[0], architecture.pooled):
+            raise ModelError(
+                f"Expected a layer between {architecture.replay_layers[0]} and "
+                f"{architecture.pooled} with --pooled, got {self.layer!r}; leave --pooled out"
+            )
+
+    def _check_moments(self) -> None:
+        if not self.adapt_moments:
+            return
+        if self.architecture.reads_frames(self.layer):
+            raise ModelError(
+                f"Expected a replay layer above {self.layer} to adapt the moments below it, got "
+                f"{self.layer!r}; leave --adapt-moments out"
+            )
+        new = self.minibatch[1]
+        if new < SMALLEST_RENORM_BATCH:
+            raise ModelError(
+                f"Expected at least {SMALLEST_RENORM_BATCH} new patterns per mini-batch to adapt "
+                f"moments to, got {new}; give a larger --new-per-batch"
+            )
+
+    def _check_classes(self) -> None:
+        if self.classes is not None and not 1 <= self.classes <= MOST_CLASSES:
+            raise ModelError(
+                f"Expected 1 to {MOST_CLASSES:,} classes, got {self.classes:,}; give another number"
+            )
+        if self.classes is not None and self.classes < len(self.labels):
+            raise ModelError(
+                f"Expected at least {len(self.labels)} classes for the labels, got "
+                f"{self.classes}; give more --classes"
+            )
+        if len(set(self.labels)) != len(self.labels):
+            raise ModelError(
+                f"Expected distinct labels, got {', '.join(self.labels)}; name each class once"
+            )

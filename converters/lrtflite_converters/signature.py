@@ -1,30 +1,105 @@
-"""Functions of named inputs, which become the signatures of a TFLite model."""
+"""Modules whose functions become the signatures of a TFLite model."""
 
 from __future__ import annotations
 
-from typing import Any, Callable, Optional
+from collections.abc import Mapping
+from typing import Any, Callable
 
+import numpy as np
 import tensorflow as tf
+from numpy.typing import NDArray
 
-Input = tuple[tuple[Optional[int], ...], tf.DType]  # shape, None where free, and type
-# A number that a client feeds. Shape [1] and not []: ai-edge-litert's 64-bit ARM wheels crash when
-# an input is resized to an empty shape, which Python's signature runner does to every scalar.
-SCALAR: Input = ((1,), tf.float32)
+from lrtflite.contract import SignatureSpec, Sizes
+from lrtflite.runtime import Signature, Tensor
+from lrtflite_converters.tflite import to_tflite
+
+Outputs = dict[str, tf.Tensor]
+# A number that a client feeds. Its shape is [1], because ai-edge-litert's 64-bit ARM wheels crash
+# when an input is resized to [], as Python's signature runner does with every scalar.
+SCALAR = Tensor((1,), np.dtype(np.float32))
 
 
-def signature(function: Callable[..., Any], **inputs: Input) -> Any:
-    """Trace `function` with these inputs; the result can be called with them by name.
+class SignedModule(tf.Module):
+    """A module with signatures, which it also runs in TensorFlow, as a client would.
 
-    An input declared as `SCALAR` reaches `function` as a tensor of shape [].
+    `functions` has the traced functions by name; `signatures` has their inputs and outputs.
     """
-    specs = {name: tf.TensorSpec(shape, dtype, name) for name, (shape, dtype) in inputs.items()}
 
-    def unwrapped(**given: tf.Tensor) -> Any:
-        return function(
-            **{
-                name: tf.reshape(value, []) if inputs[name] == SCALAR else value
-                for name, value in given.items()
-            }
+    functions: dict[str, Any]
+    signatures: dict[str, Signature]
+
+    def __init__(self) -> None:
+        super().__init__()
+        # Not tracked, because traced functions are saved as signatures only.
+        object.__setattr__(self, "functions", {})
+        object.__setattr__(self, "signatures", {})
+
+    def declare(
+        self,
+        spec: SignatureSpec,
+        sizes: Sizes,
+        function: Callable[..., Outputs],
+        *,
+        rates: tuple[str, ...] = (),
+        tensors: Mapping[str, tf.Variable] | None = None,
+    ) -> None:
+        """Trace `function` as a signature of the contract.
+
+        `function` gets the contract's inputs by name, the `rates` as one mapping of scalars (if the
+        signature takes any) and the named `tensors` as another. Scalar outputs become [1].
+        """
+        fixed = {name: sizes.tensor(wanted) for name, wanted in spec.inputs.items()}
+        named = {
+            name: Tensor(tuple(variable.shape), np.dtype(variable.dtype.as_numpy_dtype))
+            for name, variable in (tensors or {}).items()
+        }
+        inputs = {**fixed, **dict.fromkeys(rates, SCALAR), **named}
+
+        def traced(**given: tf.Tensor) -> Outputs:
+            words: dict[str, Any] = {name: given[name] for name in fixed}
+            if spec.takes_rates:
+                words["rates"] = {name: tf.reshape(given[name], []) for name in rates}
+            if named:
+                words["tensors"] = {name: given[name] for name in named}
+            outputs = function(**words)
+            return {name: _at_least_1d(value) for name, value in outputs.items()}
+
+        concrete = tf.function(traced, autograph=False).get_concrete_function(
+            **{name: _spec(name, tensor) for name, tensor in inputs.items()}
         )
+        self.functions[spec.name] = concrete
+        outputs = {
+            name: Tensor(
+                tuple(-1 if n is None else n for n in found.shape),
+                np.dtype(found.dtype.as_numpy_dtype),
+            )
+            for name, found in concrete.structured_outputs.items()
+        }
+        self.signatures[spec.name] = Signature(inputs, outputs)
 
-    return tf.function(unwrapped, autograph=False).get_concrete_function(**specs)
+    def run(self, signature: str, **inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
+        """Call a signature with arrays, as `lrtflite.runtime.Model` does."""
+        given = {name: tf.constant(value) for name, value in inputs.items()}
+        return {name: value.numpy() for name, value in self.functions[signature](**given).items()}
+
+    def to_tflite(self, *, variables: bool) -> bytes:
+        """Return the content of the `.tflite` file; see `to_tflite`."""
+        return to_tflite(self, self.functions, variables=variables)
+
+
+def saved(state: Mapping[str, tf.Variable], zero: tf.Tensor) -> Outputs:
+    """Return the tensors of `save`; the smallest uses `zero`, so that the converter keeps it."""
+    smallest = min(state, key=lambda name: int(np.prod(state[name].shape)))
+    return {
+        name: tf.identity(variable) + zero if name == smallest else tf.identity(variable)
+        for name, variable in state.items()
+    }
+
+
+def _at_least_1d(value: tf.Tensor) -> tf.Tensor:
+    return tf.reshape(value, [1]) if value.shape.rank == 0 else value
+
+
+def _spec(name: str, tensor: Tensor) -> tf.TensorSpec:
+    shape = [None if n == -1 else n for n in tensor.shape]
+    return tf.TensorSpec(shape, tf.dtypes.as_dtype(tensor.dtype), name)

@@ -1,189 +1,177 @@
-"""Split a network at a replay layer: what makes latents below it, what trains above it."""
+"""Split a network at a replay layer: Keras layers become blocks that train.
+
+The walk goes from the last layer down. The table `MATCHERS` has a function for each kind of layer
+that may end a block. The function turns that layer, and the layers below that belong to it, into a
+block, and returns the tensor at which the walk goes on. To let one more kind of layer train, write
+such a function.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
+from lrtflite.host.network import Network
 from lrtflite_converters import differentiable as ops
+from lrtflite_converters.blocks.block import Block, Chain
+from lrtflite_converters.blocks.pooling import Pooling
+from lrtflite_converters.blocks.residual import Residual
+from lrtflite_converters.convolution import describe, unit_of
 from lrtflite_converters.differentiable import Activation
-from lrtflite_converters.unit import Unit
-from lrtflite_converters.window import Edges
 
-# What a unit is made of; every other layer has no gradient of built-in ops.
-UNIT_LAYERS = (
-    keras.layers.ZeroPadding2D,
-    keras.layers.Conv2D,
-    keras.layers.DepthwiseConv2D,
-    BatchRenorm,
-    keras.layers.ReLU,
-)
-# Standard deviations beyond which no value of a plain ReLU layer is believed. The most seen was 39:
-# ImageNet weights with ReLU in place of ReLU6, on photographs, noise and checkerboards.
-MOST_DEVIATIONS = 64
+layers = keras.layers
 
 
-def below(model: keras.Model, replay_layer: str) -> keras.Model:
-    """The part of the network from its input to the output of the replay layer."""
-    return keras.Model(model.input, find_layer(model, replay_layer).output, name="below")
+@dataclass(frozen=True)
+class Walk:
+    """A walk down to `stop`, the output of the layer `first`; see `ExportOptions` for the rest."""
 
+    first: str
+    stop: Any
+    train_depthwise: bool
 
-def units_below(model: keras.Model, replay_layer: str) -> list[Unit]:
-    """The units that make latents, without the pooling that `pool6` is."""
-    layers = _chain(model, "images", replay_layer)
-    return _units(layers[:-1] if replay_layer == "pool6" else layers, train_depthwise=False)
+    def chain(self, tensor: Any) -> Chain:
+        """Return the blocks from `stop` up to `tensor`."""
+        blocks: list[Block] = []
+        while tensor is not self.stop:
+            layer = maker(tensor)
+            if type(layer) not in MATCHERS:  # a subclass may compute something else
+                raise self._unknown(layer)
+            block, tensor = MATCHERS[type(layer)](layer, self)
+            blocks.append(block)
+        return Chain(tuple(reversed(blocks)), tuple(int(n) for n in self.stop.shape[1:]))
 
-
-def units_above(model: keras.Model, replay_layer: str, *, train_depthwise: bool) -> list[Unit]:
-    """The units that train, up to `pool6`; none where `pool6` itself is replayed."""
-    if replay_layer == "pool6":
-        return []
-    *layers, pool = _chain(model, replay_layer, "pool6")
-    if not isinstance(pool, keras.layers.GlobalAveragePooling2D):
-        raise ModelError(f"Expected global average pooling at pool6, got {_describe(pool)}")
-    return _units(layers, train_depthwise=train_depthwise)
-
-
-def latent_range(model: keras.Model, replay_layer: str) -> tuple[float, float]:
-    """The least and the greatest value that a latent can hold: 0 to 6 after ReLU6.
-
-    A plain ReLU has no upper limit, so the normalised values of its Batch Renorm are limited to
-    MOST_DEVIATIONS.
-    """
-    if replay_layer == "images":
-        return 0.0, 255.0
-    layers = _chain(model, "images", replay_layer)
-    activation = layers[-2] if replay_layer == "pool6" else layers[-1]
-    norm = layers[layers.index(activation) - 1]
-    if activation.max_value is not None:
-        return 0.0, float(activation.max_value)
-    gamma, beta = norm.gamma.numpy(), norm.beta.numpy()
-    return 0.0, float(np.max(beta + MOST_DEVIATIONS * np.abs(gamma)))
-
-
-def find_layer(model: keras.Model, name: str) -> Any:
-    try:
-        return model.get_layer(name)
-    except ValueError as error:
-        raise ModelError(
-            f"Expected a model with a layer {name!r}, got {model.name!r} without it; "
-            "use a model that `lrtflite train` saved"
-        ) from error
-
-
-def _chain(model: keras.Model, first: str, last: str) -> list[Any]:
-    """The layers after `first` up to `last`, each fed by the one before and by nothing else."""
-    start, end = (model.layers.index(find_layer(model, name)) for name in (first, last))
-    layers = model.layers[start : end + 1]
-    for one, other in zip(layers, layers[1:]):
-        if other.input is not one.output:
-            raise ModelError(
-                f"Expected a chain of layers from {first} to {last}, "
-                f"got {_describe(other)}, which {one.name} does not feed alone"
+    def _unknown(self, layer: Any) -> ModelError:
+        if isinstance(layer, layers.InputLayer):
+            return ModelError(
+                f"Expected a chain of layers that begins at {self.first}, got a path around it "
+                f"that begins at {describe(layer)}; choose a replay layer that all paths go through"
             )
-    return layers[1:]
-
-
-def _units(layers: Sequence[Any], *, train_depthwise: bool) -> list[Unit]:
-    for layer in layers:
-        if type(layer) not in UNIT_LAYERS:  # a subclass may compute something else
-            supported = ", ".join(kind.__name__ for kind in UNIT_LAYERS)
-            raise ModelError(
-                f"Expected layers that train with built-in ops ({supported}), "
-                f"got {_describe(layer)}; replay a layer above it, without --adapt-moments"
-            )
-    found = []
-    remaining = list(layers)
-    while remaining:
-        padding = None
-        if isinstance(remaining[0], keras.layers.ZeroPadding2D):
-            padding = remaining.pop(0).padding
-        unit, remaining = remaining[:3], remaining[3:]
-        kinds = [
-            (keras.layers.Conv2D, keras.layers.DepthwiseConv2D),
-            BatchRenorm,
-            keras.layers.ReLU,
-        ]
-        if len(unit) < 3 or not all(map(isinstance, unit, kinds)):
-            names = ", ".join(_describe(layer) for layer in unit)
-            raise ModelError(
-                f"Expected a convolution, BatchRenorm and ReLU in turn, got {names}; "
-                "build the network of such units, as `lrtflite train` does"
-            )
-        found.append(_unit(*unit, padding=padding, train_depthwise=train_depthwise))
-    return found
-
-
-def _unit(
-    convolution: Any, norm: Any, activation: Any, *, padding: Any, train_depthwise: bool
-) -> Unit:
-    depthwise = isinstance(convolution, keras.layers.DepthwiseConv2D)
-    kernel = convolution.depthwise_kernel if depthwise else convolution.kernel
-    height, width = kernel.shape[:2]
-    stride = convolution.strides[0]
-    plain = (
-        not convolution.use_bias
-        and convolution.strides == (stride, stride)
-        and tuple(convolution.dilation_rate) == (1, 1)
-        and convolution.groups == 1
-        and convolution.activation is keras.activations.linear
-        and height == width
-        and (not depthwise or convolution.depth_multiplier == 1)
-        and (padding is None or convolution.padding == "valid")
-    )
-    if not plain:
-        raise ModelError(
-            "Expected a square convolution without bias, dilation, groups or activation, "
-            f"got {_describe(convolution)}; build the network without them"
+        supported = ", ".join(kind.__name__ for kind in TRAINABLE)
+        return ModelError(
+            f"Expected layers that train with built-in ops ({supported}), got {describe(layer)}; "
+            "choose a replay layer above it, without --adapt-moments"
         )
-    if padding is not None and max(max(side) for side in padding) >= height:
-        raise ModelError(
-            f"Expected at most {height - 1} rows of zeros before a {height}x{height} convolution, "
-            f"got {padding} before {_describe(convolution)}; pad less"
-        )
-    edges: Edges = padding
-    if padding is None and convolution.padding == "valid" and height > 1:
-        edges = ((0, 0), (0, 0))
-    kind = "depthwise" if depthwise else "convolution"
-    values = {
-        "kernel": kernel.numpy(),
-        "gamma": norm.gamma.numpy(),
-        "beta": norm.beta.numpy(),
-        "mean": norm.moving_mean.numpy(),
-        "variance": norm.moving_variance.numpy(),
-    }
-    if not depthwise and height == 1 and stride == 1 and padding is None:
-        kind, values["kernel"] = "pointwise", values["kernel"][0]
-    before = convolution.input_shape
-    if padding is not None:
-        (top, bottom), (left, right) = padding
-        before = (None, before[1] - top - bottom, before[2] - left - right, before[3])
-    return Unit(
-        name=activation.name,
-        kind=kind,
-        image=tuple(before[1:]),
-        output=tuple(convolution.output_shape[1:]),
-        stride=stride,
-        edges=edges,
-        activation=_activation(activation),
-        epsilon=norm.epsilon,
-        trains_kernel=train_depthwise or not depthwise,
-        values=values,
+
+
+def blocks_above(network: Network, replay_layer: str, *, train_depthwise: bool) -> Chain:
+    """Return the blocks above a replay layer, up to the pooled layer."""
+    return _between(network, replay_layer, network.architecture.pooled, train_depthwise)
+
+
+def blocks_below(network: Network, replay_layer: str, *, pooled: bool = False) -> Chain:
+    """Return the blocks from the frames to a replay layer; with `pooled`, to its average."""
+    first = network.architecture.replay_layers[0]
+    chain = _between(network, first, replay_layer, train_depthwise=False)
+    return replace(chain, blocks=(*chain.blocks, Pooling(chain.output))) if pooled else chain
+
+
+def _between(network: Network, first: str, last: str, train_depthwise: bool) -> Chain:
+    walk = Walk(first, network.layer(first).output, train_depthwise)
+    return walk.chain(network.layer(last).output)
+
+
+def maker(tensor: Any) -> Any:
+    """Return the layer that a Keras tensor comes from."""
+    return tensor._keras_history.layer
+
+
+def _match_pooling(layer: Any, walk: Walk) -> tuple[Block, Any]:
+    image = tuple(int(n) for n in layer.input.shape[1:])
+    return Pooling(image), layer.input
+
+
+def _match_relu(layer: Any, walk: Walk) -> tuple[Block, Any]:
+    norm = maker(layer.input)
+    if not isinstance(norm, BatchRenorm):
+        raise _out_of_turn(layer, norm)
+    return _match_unit(layer, norm, walk)
+
+
+def _match_renorm(layer: Any, walk: Walk) -> tuple[Block, Any]:
+    return _match_unit(layer, layer, walk)
+
+
+def _match_unit(last: Any, norm: Any, walk: Walk) -> tuple[Block, Any]:
+    """Match a unit; `last` is the activation, or `norm` if there is none."""
+    convolution = maker(norm.input)
+    if not isinstance(convolution, (layers.Conv2D, layers.DepthwiseConv2D)):
+        raise _out_of_turn(last, convolution)
+    if type(convolution) not in (layers.Conv2D, layers.DepthwiseConv2D):
+        raise walk._unknown(convolution)
+    below, padding = convolution.input, None
+    if below is not walk.stop and isinstance(maker(below), layers.ZeroPadding2D):
+        padding, below = maker(below).padding, maker(below).input
+    unit = unit_of(
+        convolution,
+        norm,
+        ops.linear if last is norm else _activation(last),
+        name=last.name,
+        padding=padding,
+        train_depthwise=walk.train_depthwise,
     )
+    return unit, below
+
+
+def _match_add(layer: Any, walk: Walk) -> tuple[Block, Any]:
+    """Match a residual block: one input of the sum is also where the other path begins."""
+    inputs = list(layer.input)
+    if len(inputs) == 2:
+        joined, made = inputs if _leads_to(inputs[0], inputs[1]) else reversed(inputs)
+        if _leads_to(joined, made):
+            chain = Walk(maker(joined).name, joined, walk.train_depthwise).chain(made)
+            if chain.output == chain.image:  # Keras would broadcast other shapes
+                return Residual(chain), joined
+    raise ModelError(
+        f"Expected a sum of a layer and a chain of units on top of it, got {describe(layer)} of "
+        "other paths; choose a replay layer above it"
+    )
+
+
+def _leads_to(lower: Any, upper: Any) -> bool:
+    """Return whether `lower` is among the tensors that `upper` is computed from."""
+    waiting, seen = [upper], set()
+    while waiting:
+        tensor = waiting.pop()
+        if tensor is lower:
+            return True
+        layer = maker(tensor)
+        if id(layer) not in seen and not isinstance(layer, layers.InputLayer):
+            seen.add(id(layer))
+            waiting += layer.input if isinstance(layer.input, list) else [layer.input]
+    return False
 
 
 def _activation(layer: Any) -> Activation:
-    known = {None: ops.relu, 6.0: ops.relu6}
+    supported = {None: ops.relu, 6.0: ops.relu6}
     highest = None if layer.max_value is None else float(layer.max_value)
-    if highest not in known or layer.negative_slope or layer.threshold:
-        raise ModelError(f"Expected ReLU or ReLU6, got {_describe(layer)} of another shape")
-    return known[highest]
+    if highest not in supported or layer.negative_slope or layer.threshold:
+        raise ModelError(
+            f"Expected ReLU or ReLU6, got {describe(layer)} with other settings; "
+            "choose a replay layer above it"
+        )
+    return supported[highest]
 
 
-def _describe(layer: Any) -> str:
-    return f"{layer.name} ({type(layer).__name__})"
+def _out_of_turn(layer: Any, below: Any) -> ModelError:
+    return ModelError(
+        f"Expected a convolution, BatchRenorm and ReLU in turn, got {describe(layer)} on top of "
+        f"{describe(below)}; build the network from such units, as `lrtflite train` does"
+    )
+
+
+Matcher = Callable[[Any, Walk], tuple[Block, Any]]
+# Matcher of each kind of layer that may end a block.
+MATCHERS: dict[type, Matcher] = {
+    layers.GlobalAveragePooling2D: _match_pooling,
+    layers.ReLU: _match_relu,
+    BatchRenorm: _match_renorm,
+    layers.Add: _match_add,
+}
+# Kinds of layers that may be part of a block.
+TRAINABLE = (layers.ZeroPadding2D, layers.Conv2D, layers.DepthwiseConv2D, *MATCHERS)

@@ -1,4 +1,4 @@
-"""From a `tf.Module` to a `.tflite` file of built-in ops, or an error that names the others."""
+"""Convert a `tf.Module` to a `.tflite` file of built-in ops, or raise an error naming others."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from tensorflow.lite.python import schema_py_generated as schema
 from lrtflite.errors import ConversionError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
 
+_REWRITE = "write the head or the network with other ops"
+
 
 def to_tflite(module: tf.Module, signatures: Mapping[str, Any], *, variables: bool) -> bytes:
     """Convert the signatures of a module.
 
-    `variables` keeps `tf.Variable`s as variables of the interpreter, shared by its signatures;
-    otherwise their values become constants, which lets the converter fold Batch Norm.
+    With `variables`, each `tf.Variable` stays a variable, shared by all signatures. Otherwise the
+    values become constants, so that the converter can fold Batch Norm.
     """
     with tempfile.TemporaryDirectory() as folder:
         tf.saved_model.save(module, folder, signatures=dict(signatures))
@@ -34,12 +36,14 @@ def to_tflite(module: tf.Module, signatures: Mapping[str, Any], *, variables: bo
         path = Path(folder) / "model.tflite"
         path.write_bytes(content)
         if others := custom_ops(path):
-            raise ConversionError(f"Expected built-in TFLite ops only, got {', '.join(others)}")
+            raise ConversionError(
+                f"Expected built-in TFLite ops only, got {', '.join(others)}; {_REWRITE}"
+            )
     return content
 
 
 def op_names(path: Path) -> list[str]:
-    """The ops of a `.tflite` file by name and version: `CONV_2D v3`."""
+    """Return the ops of a `.tflite` file by name and version, such as `CONV_2D v3`."""
     names = {value: name for name, value in vars(schema.BuiltinOperator).items() if name.isupper()}
     return [op.custom or f"{names[op.code]} v{op.version}" for op in read_ops(path)]
 
@@ -50,6 +54,8 @@ def _explain(error: Exception) -> str:
     custom = re.search(r"Custom ops: ([^\n]*)", text)
     names = ", ".join(match[1].strip() for match in (flex, custom) if match)
     if names:
-        return f"Expected built-in TFLite ops only, got ops that need a delegate: {names}"
+        return (
+            f"Expected built-in TFLite ops only, got ops that need a delegate: {names}; {_REWRITE}"
+        )
     lines = [line for line in text.splitlines() if line.strip()] or [type(error).__name__]
-    return f"The TFLite converter failed: {lines[0]}"
+    return f"The TFLite converter failed: {lines[0]}; {_REWRITE}"

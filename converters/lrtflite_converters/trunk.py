@@ -1,216 +1,165 @@
-"""The trunk: the units between the replay layer and the classifier, as they infer and train.
-
-Training takes the mini-batch in parts, which keeps intermediate arrays small, and of each unit it
-keeps one array only: what the convolution gave. The backward pass computes the rest anew. For the
-units above conv5_4/dw and 128 patterns that is 80 MB kept, instead of 500 MB.
-"""
+"""The trunk: the blocks between the replay layer and the classifier, with their variables."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from lrtflite.host.mobilenet import scale_frames
-from lrtflite_converters.differentiable import (
-    Renorm,
-    RenormPull,
-    after,
-    global_average_pool,
-)
-from lrtflite_converters.unit import STATE, Rates, Unit, Weights
+from lrtflite_converters.blocks.block import Chain, Limits, Trace, Values
+from lrtflite_converters.ordering import after as ordered_after
+from lrtflite_converters.parameter import Parameter, Sgd, TrunkStep
+from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.window import Tensor
 
-# Aimed at for the largest array of a part, which should stay in the cache; and how many parts at
-# most, because each makes the graph longer.
+# Target size in bytes of the largest array of a part, which should stay in the cache. At most
+# MOST_PARTS parts are used, because each makes the graph longer.
 PART_BYTES = 2 << 20
 MOST_PARTS = 8
+# Rates that `train` takes for the trunk.
+TRUNK_SCALARS = ("trunk_lr", "moment_rate", "r_max", "d_max")
 
 
 class Trunk(tf.Module):
-    """Units in their order, then global average pooling of what is still an image."""
+    """A chain of blocks from latents to feature vectors; an empty trunk returns its latents."""
 
-    units: tuple[Unit, ...]
+    chain: Chain
+    scale: Callable[[Tensor], Tensor] | None
 
-    def __init__(self, units: Sequence[Unit], *, latent_shape: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        chain: Chain,
+        *,
+        scale: Callable[[Tensor], Tensor] | None = None,
+        regulariser: Regulariser | None = None,
+    ) -> None:
+        """Make the variables of `chain`; `scale` is for latents that are frames."""
         super().__init__()
-        object.__setattr__(self, "units", tuple(units))  # values, and nothing to track
-        self.latent_shape = latent_shape
-        self.weights = [Weights(unit) for unit in units]
-        # Nothing below the first unit but the camera: latents are frames.
-        self.reads_frames = bool(units) and units[0].name == "conv1"
+        object.__setattr__(self, "chain", chain)  # not tracked: it has no variables
+        object.__setattr__(self, "scale", scale)
+        self.state = {
+            name: tf.Variable(np.asarray(value, np.float32), name=name)
+            for name, value in chain.tensors.items()
+        }
+        self.parameters = {
+            name: Parameter(name, self.state[name], decays=decays)
+            for name, decays in chain.trained.items()
+        }
+        self.regulariser = Regulariser() if regulariser is None else regulariser
+        self.regulariser.protect(list(self.parameters.values()))
+
+    @property
+    def latent_shape(self) -> tuple[int, ...]:
+        return self.chain.image
 
     @property
     def latent_dtype(self) -> tf.DType:
-        return tf.uint8 if self.reads_frames else tf.float32
+        return tf.float32 if self.scale is None else tf.uint8
 
     @property
-    def state(self) -> dict[str, tf.Variable]:
-        """What outlives a session, by the name of its tensor."""
-        return {
-            f"{unit.prefix}_{name}": getattr(weights, name)
-            for unit, weights in zip(self.units, self.weights)
-            for name in STATE
-        }
+    def features(self) -> int:
+        """Return the length of a feature vector."""
+        (length,) = self.chain.output
+        return length
+
+    @property
+    def trains(self) -> bool:
+        return bool(self.parameters)
 
     def begin(self, zero: Tensor) -> None:
-        """Start a session: momentum from `zero`, which is not a constant.
-
-        Zeros that are would be in the file, as many as there are weights.
-        """
-        for weights in self.weights:
-            for velocity in weights.velocity.values():
-                velocity.assign(tf.fill(velocity.shape, zero))
+        """Start a session; see `Parameter.begin`."""
+        for parameter in self.parameters.values():
+            parameter.begin(zero)
+        self.regulariser.begin(zero)
 
     def infer(self, latents: Tensor) -> Tensor:
-        """(n, *latent_shape) -> (n, F), with the moving moments."""
-        x = self._first(latents)
-        for unit, weights in zip(self.units, self.weights):
-            x = unit.infer(x, weights.read())
-        return self.pool(x)
+        """Turn latents (n, ...) into features (n, F), with the moving moments."""
+        return self.chain.infer(self.first(latents), self._values())
 
-    def pool(self, x: Tensor) -> Tensor:
-        """(n, F) of what the last unit gave, or of latents where there is none."""
-        shape = self.units[-1].output if self.units else self.latent_shape
-        return x if len(shape) == 1 else global_average_pool(tf.reshape(x, [-1, *shape]))[0]
+    def infer_parts(self, latents: Tensor) -> Tensor:
+        """Run `infer` on a mini-batch part by part, which keeps intermediate arrays small."""
+        values = self._values()
+        xs = LatentParts(self, latents, self._sizes(latents)).parts()
+        return tf.concat([self.chain.infer(x, values) for x in xs], axis=0)
 
-    def train(self, latents: Tensor) -> TrainingPass:
-        """(B, *latent_shape): forward with the batch's own moments."""
-        return TrainingPass.forward(self, latents)
+    def train(self, latents: Tensor, rates: Mapping[str, Tensor]) -> TrainingPass:
+        """Pass latents (B, ...) forward with the moments of the mini-batch."""
+        if not self.trains:
+            return TrainingPass(self, None, (latents.shape[0],), self.infer(latents))
+        sizes = self._sizes(latents)
+        source = LatentParts(self, latents, sizes)
+        limits = Limits(rates["r_max"], rates["d_max"])
+        trace = self.chain.forward(source.parts(), source, self._values(), limits, frozen=False)
+        return TrainingPass(self, trace, sizes, tf.concat(list(trace.outputs), axis=0))
 
-    def _first(self, latents: Tensor) -> Tensor:
-        """What the first unit gets."""
-        return scale_frames(latents) if self.reads_frames else latents
+    def first(self, latents: Tensor) -> Tensor:
+        """Return the input of the first block."""
+        return latents if self.scale is None else self.scale(latents)
+
+    def _values(self) -> Values:
+        return {name: tf.convert_to_tensor(variable) for name, variable in self.state.items()}
+
+    def _sizes(self, latents: Tensor) -> tuple[int, ...]:
+        """Return the number of patterns in each part, as even as possible."""
+        batch, largest = latents.shape[0], 4 * self.chain.largest
+        parts = min(MOST_PARTS, batch, max(1, round(batch * largest / PART_BYTES)))
+        return tuple(len(part) for part in np.array_split(np.arange(batch), parts))
 
 
 @dataclass(frozen=True)
-class Trace:
-    """What the forward pass keeps of a unit: `zs`, a part each, came from the convolution."""
-
-    values: dict[str, Tensor]
-    zs: list[Tensor]
-    norm: Renorm
-
-
-@dataclass(frozen=True)
-class TrainingPass:
-    """One mini-batch on its way through the trunk: `features` (B, F), then `step`."""
+class LatentParts:
+    """The input of the first block: parts of a mini-batch of latents."""
 
     trunk: Trunk
     latents: Tensor
     sizes: tuple[int, ...]
-    traces: tuple[Trace, ...]
+
+    takes_gradient = False
+
+    def parts(self) -> list[Tensor]:
+        rest = self.latents.shape[1:]
+        return [
+            self.trunk.first(tf.slice(self.latents, [start, *[0] * len(rest)], [size, *rest]))
+            for start, size in zip(self._starts(), self.sizes)
+        ]
+
+    def again(self, part: int, *, after: Tensor) -> Tensor:
+        start = self._starts()[part]
+        rows = np.arange(start, start + self.sizes[part], dtype=np.int32)
+        late = tf.cast(ordered_after(tf.zeros([1]), after), tf.int32)
+        # A NaN gradient does not cast to 0, so clamp the row numbers.
+        places = tf.clip_by_value(rows + late, rows[0], rows[-1])
+        return self.trunk.first(tf.gather(self.latents, places))
+
+    def gate(self, y: Tensor, dy: Tensor) -> Tensor:
+        return dy
+
+    def _starts(self) -> Sequence[int]:
+        return [sum(self.sizes[:part]) for part in range(len(self.sizes))]
+
+
+@dataclass(frozen=True)
+class TrainingPass:
+    """The forward pass of one mini-batch, with its `features` (B, F); `step` goes backward."""
+
+    trunk: Trunk
+    trace: Trace | None
+    sizes: tuple[int, ...]
     features: Tensor
 
-    @classmethod
-    def forward(cls, trunk: Trunk, latents: Tensor) -> TrainingPass:
-        if not trunk.units:
-            return cls(trunk, latents, (), (), trunk.pool(latents))
-        sizes = _part_sizes(trunk.units, latents.shape[0])
-        rest = latents.shape[1:]
-        xs = [
-            trunk._first(tf.slice(latents, [start, *[0] * len(rest)], [size, *rest]))
-            for start, size in zip(_starts(sizes), sizes)
-        ]
-        traces = []
-        for unit, weights in zip(trunk.units, trunk.weights):
-            values = weights.read()
-            zs = [unit.convolve(x, values["kernel"])[0] for x in xs]
-            norm = unit.renorm(zs, values)
-            xs = [unit.activation.value(norm(z)) for z in zs]
-            traces.append(Trace(values, zs, norm))
-        features = tf.concat([trunk.pool(x) for x in xs], axis=0)
-        return cls(trunk, latents, sizes, tuple(traces), features)
-
-    def step(self, dfeatures: Tensor, rates: Rates, *, moment_rate: Tensor) -> None:
-        """Backward: move every weight of the trunk, and its moments."""
-        ds = self._pull_pool(dfeatures)
-        for index in reversed(range(len(self.traces))):
-            trace = self.traces[index]
-            pulled = trace.norm.pull(trace.zs, ds)
-            ds, dkernel = self._pull_convolution(index, pulled.after(pulled.b, apart=True), ds)
-            self._update(
-                index,
-                {"kernel": dkernel, "gamma": pulled.dgamma, "beta": pulled.dbeta},
-                rates.after(pulled.dbeta if dkernel is None else dkernel),
-                moment_rate=moment_rate,
-            )
-
-    def _pull_pool(self, dfeatures: Tensor) -> list[Tensor]:
-        """The gradient of each part before the last activation."""
-        last = len(self.traces) - 1
-        ds = []
-        for part, dpooled in enumerate(tf.split(dfeatures, self.sizes)):
-            y = self._output(last, part, trigger=dfeatures)
-            image = tf.reshape(y, [-1, *self.trunk.units[last].output])
-            (dimage,) = global_average_pool(image)[1](dpooled)
-            ds.append(tf.reshape(self._slope(last, image) * dimage, y.shape))
-        return ds
-
-    def _pull_convolution(
-        self, index: int, pulled: RenormPull, ds: Sequence[Tensor]
-    ) -> tuple[list[Tensor], Tensor | None]:
-        """From the gradient of each part before a unit's activation to that before the last one's.
-
-        None of the parts below the first unit. And the gradient of the kernel, where it trains.
-        """
-        unit, trace = self.trunk.units[index], self.traces[index]
-        below: list[Tensor] = []
-        dkernel = None
-        for part, (z, d) in enumerate(zip(trace.zs, ds)):
-            # One part after the other, so that one part's arrays are about at a time.
-            done = [array for array in (dkernel, *below[-1:]) if array is not None]
-            dz = pulled.after(*done)(z, d)
-            x = self._output(index - 1, part, trigger=dz)
-            dx, more = unit.convolve(x, trace.values["kernel"])[1](dz)
-            if unit.trains_kernel:
-                dkernel = more if dkernel is None else dkernel + more
-            if index:
-                below.append(self._slope(index - 1, x) * tf.reshape(dx, x.shape))
-        return below, dkernel
-
-    def _slope(self, index: int, y: Tensor) -> Tensor:
-        return self.trunk.units[index].activation.slope(y)
-
-    def _output(self, index: int, part: int, *, trigger: Tensor) -> Tensor:
-        """What a unit gave, computed again after `trigger`; -1 stands for the latents."""
-        if index >= 0:
-            unit, trace = self.trunk.units[index], self.traces[index]
-            return unit.activation.value(trace.norm.after(trigger)(trace.zs[part]))
-        start = _starts(self.sizes)[part]
-        rows = np.arange(start, start + self.sizes[part], dtype=np.int32)
-        late = tf.cast(after(tf.zeros([1]), trigger), tf.int32)
-        # Of a gradient that is no number the cast makes no zero.
-        places = tf.clip_by_value(rows + late, rows[0], rows[-1])
-        return self.trunk._first(tf.gather(self.latents, places))
-
-    def _update(
-        self, index: int, gradients: dict[str, Tensor], rates: Rates, *, moment_rate: Tensor
-    ) -> None:
-        weights, trace = self.trunk.weights[index], self.traces[index]
-        for name, velocity in weights.velocity.items():
-            rates.step(
-                getattr(weights, name),
-                trace.values[name],
-                velocity,
-                gradients[name],
-                decays=name == "kernel",
-            )
-        mean, variance = trace.norm.moved(
-            trace.values["mean"], trace.values["variance"], rate=moment_rate
+    def step(self, dfeatures: Tensor, sgd: Sgd, rates: Mapping[str, Any], *, share: Tensor) -> None:
+        """Go backward and move the trunk's weights and moments, with `share` times their rates."""
+        if self.trace is None:
+            return
+        step = TrunkStep(
+            parameters=self.trunk.parameters,
+            variables=self.trunk.state,
+            sgd=Sgd(rates["trunk_lr"] * share, sgd.momentum, sgd.weight_decay),
+            moment_rate=rates["moment_rate"] * share,
+            regulariser=self.trunk.regulariser,
+            rates=rates,
         )
-        weights.mean.assign(mean)
-        weights.variance.assign(variance)
-
-
-def _starts(sizes: Sequence[int]) -> list[int]:
-    return [sum(sizes[:part]) for part in range(len(sizes))]
-
-
-def _part_sizes(units: Sequence[Unit], batch: int) -> tuple[int, ...]:
-    """Patterns in each part, as even as can be."""
-    largest = max(4 * int(np.prod(shape)) for unit in units for shape in (unit.image, unit.output))
-    parts = min(MOST_PARTS, batch, max(1, round(batch * largest / PART_BYTES)))
-    return tuple(len(part) for part in np.array_split(np.arange(batch), parts))
+        self.trace.backward(tf.split(dfeatures, self.sizes), step)

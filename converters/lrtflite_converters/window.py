@@ -1,4 +1,4 @@
-"""Where a k x k kernel stands on an image: what it sees, as slices and as a matrix."""
+"""The positions of a k x k kernel on an image, as slices and as a matrix."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-Tensor = Any  # TensorFlow has no types
+Tensor = Any  # TensorFlow has no type hints
 # Rows of zeros above and below an image, columns to its left and right; None pads as SAME.
 Edges = Optional[tuple[tuple[int, int], tuple[int, int]]]
 
 
 @dataclass(frozen=True)
 class Window:
-    """Where a k x k kernel with a stride stands on a padded image."""
+    """The positions of a k x k kernel with a stride on a padded image."""
 
     size: int
     stride: int
@@ -39,27 +39,27 @@ class Window:
 
     @property
     def links(self) -> int:
-        """Pairs of a pixel that comes in and one that goes out, near or not."""
+        """Return the number of pairs of an input pixel and an output pixel, near or far."""
         return math.prod(self.image) * math.prod(self.steps)
 
     def matrices(self) -> NDArray[np.float32]:
-        """(k * k, pixels in, pixels out): 1 where a weight leads from the one to the other."""
+        """Return (k * k, input pixels, output pixels): 1 where a weight links the two pixels."""
         rows, columns = (self._sees(axis) for axis in (0, 1))
         found = np.einsum("iar,jbc->ijabrc", rows, columns)
         shape = (self.size**2, math.prod(self.image), math.prod(self.steps))
         return found.reshape(shape).astype(np.float32)
 
     def _sees(self, axis: int) -> NDArray[np.bool_]:
-        """(k, side in, steps): whether that row of the kernel, at that step, is on that row."""
+        """Return (k, input side, steps): True where a kernel row lies on an input row."""
         weight, place, step = np.ogrid[: self.size, : self.image[axis], : self.steps[axis]]
         return np.asarray(place == step * self.stride + weight - self.before[axis])
 
     def spread(self, dy: Tensor) -> Tensor:
-        """dy with zeros between and around, so that a VALID product with a flipped kernel fits."""
+        """Return dy with zeros between and around it, for a VALID convolution."""
         count, rows, columns, channels = dy.shape
         gap = self.stride - 1
         if gap:
-            # Zeros after each row, then after each column, in rank 4.
+            # Add zeros after each row, then after each column, in rank 4.
             dy = tf.reshape(dy, [count * rows, 1, columns, channels])
             dy = tf.pad(dy, [[0, 0], [0, gap], [0, 0], [0, 0]])
             dy = tf.reshape(dy, [count * rows * self.stride, columns, 1, channels])
@@ -75,7 +75,7 @@ class Window:
         return tf.pad(dy, [[0, 0], *edges, [0, 0]])
 
     def taps(self, x: Tensor) -> list[Tensor]:
-        """What each of the k * k weights sees: (n, steps, steps, C) each, in the kernel's order."""
+        """Return the input of each of the k * k weights, (n, steps, steps, C), in kernel order."""
         count, channels, stride = x.shape[0], x.shape[3], self.stride
         sides = [-(-(self.size - 1 + step * stride) // stride) * stride for step in self.steps]
         edges = [
@@ -84,7 +84,7 @@ class Window:
         ]
         x = tf.pad(x, [[0, 0], *edges, [0, 0]])
         high, wide = sides[0] // stride, sides[1] // stride
-        # A strided slice is slow: each phase of the stride is cut out once by a reshape instead.
+        # A strided slice is slow, so cut out each phase of the stride once by a reshape.
         x = tf.reshape(x, [count * high, stride, wide, stride * channels])
         phases = {
             (i, j): tf.reshape(

@@ -1,7 +1,7 @@
-"""A device that learns, simulated in a process of its own, with what it costs and how well it does.
+"""A simulated device that learns in its own process, where its accuracy and cost are measured.
 
-`simulate` is the one function of it; the names are imported when asked for, so that the device
-process, which lives in this package too, imports none of what it does not need.
+The entry point is `simulate`. Names are imported on first use, because the device process is part
+of this package and must import only what a device needs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the results of a simulation go: a JSON file, an HTML report, or neither."""
+"""Write the results of a simulation: a JSON file, an HTML report, or neither."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrtflite.errors import LrtfliteError
-from lrtflite_firmware_sim.output import check_writable, write_whole
+from lrtflite.whole_file import check_writable, write_whole, writing
 from lrtflite_firmware_sim.results import Simulation
 
 STDOUT = "-"
@@ -15,7 +15,7 @@ STDOUT = "-"
 
 @dataclass(frozen=True)
 class Delivered:
-    """The files that were written, and a line for each that could not be."""
+    """The files that were written, and one error message for each that was not."""
 
     files: tuple[str, ...]
     errors: tuple[str, ...]
@@ -23,27 +23,33 @@ class Delivered:
 
 @dataclass(frozen=True)
 class Delivery:
-    """The paths that were asked for. A `json_path` of `-` is stdout, which the caller prints to."""
+    """The requested paths. A `json_path` of `-` means stdout, to which the caller prints."""
 
     json_path: str | None = None
     report_path: str | None = None
 
     def check(self) -> None:
-        """Raise now what would otherwise be lost work after a long run."""
+        """Raise LrtfliteError if a file cannot be written; to be called before a long run."""
         if self.report_path == STDOUT:
-            raise LrtfliteError("Expected a file for the report, got -; only the JSON may go there")
+            raise LrtfliteError(
+                "Expected a file for the report, got -; give a file name, only --json may be -"
+            )
         files = [path for path in (self._json_file, self.report_path) if path is not None]
         for path in files:
-            check_writable(path)
-        if len({Path(path).resolve() for path in files}) < len(files):
-            raise LrtfliteError(f"Expected two files for JSON and report, got {files[0]} twice")
+            with writing(path):
+                check_writable(_expanded(path))
+        if len({_expanded(path).resolve() for path in files}) < len(files):
+            raise LrtfliteError(
+                f"Expected two files for JSON and report, got {files[0]} twice; "
+                "give another name for one"
+            )
         if self.report_path is not None:
             from lrtflite_firmware_sim.plot import check_plotting
 
             check_plotting()
 
     def write(self, result: Simulation) -> Delivered:
-        """Write the files, each whole or not at all; one that fails does not stop the other."""
+        """Write each file completely or not at all; an error in one does not stop the other."""
         files: list[str] = []
         errors: list[str] = []
         contents: tuple[tuple[str | None, Callable[[Simulation], str]], ...] = (
@@ -53,7 +59,9 @@ class Delivery:
         for path, content in contents:
             if path is not None:
                 try:
-                    write_whole(path, content(result))
+                    text = content(result)
+                    with writing(path):
+                        write_whole(_expanded(path), text)
                     files.append(path)
                 except LrtfliteError as error:
                     errors.append(str(error))
@@ -62,6 +70,11 @@ class Delivery:
     @property
     def _json_file(self) -> str | None:
         return None if self.json_path == STDOUT else self.json_path
+
+
+def _expanded(path: str) -> Path:
+    """Return the path with ~ replaced with the user's home folder."""
+    return Path(path).expanduser()
 
 
 def _report(result: Simulation) -> str:

@@ -1,7 +1,7 @@
-"""The device: a process that holds a learner and nothing else, and answers over a pipe.
+"""The device process: it holds a learner and nothing else, and answers requests over a pipe.
 
-It imports numpy, lrtflite and the TFLite runtime, as a board would, so its RAM and its timings are
-those of a device. `DeviceProcess` starts it as `python -m lrtflite_firmware_sim.device`.
+It imports only numpy, lrtflite and the TFLite runtime, so its RAM and its timings are those of a
+real device. `DeviceProcess` starts it as `python -m lrtflite_firmware_sim.device`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from lrtflite.errors import LrtfliteError
 from lrtflite.learner import Learner
 from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import describe_runtime
-from lrtflite.session import Progress
+from lrtflite.session import Phase, Progress
 from lrtflite_firmware_sim.messages import (
     Acknowledged,
     Ask,
     EndOfFrames,
     Extract,
     Failed,
-    Frame,
     Learn,
+    NextFrame,
     Open,
     Predict,
     Predicted,
@@ -43,11 +43,11 @@ from lrtflite_firmware_sim.messages import (
 
 
 class HungUp(Exception):
-    """The simulator is gone."""
+    """Raised when the simulator has closed the pipe."""
 
 
 class Device:
-    """Answers requests until the simulator hangs up."""
+    """A learner that answers requests until the simulator closes the pipe."""
 
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:
         self._requests = requests
@@ -55,6 +55,7 @@ class Device:
         self._learner: Learner | None = None
 
     def serve(self) -> None:
+        """Answer requests until the simulator closes the pipe, then close the learner."""
         try:
             while True:
                 request = self._receive()
@@ -80,12 +81,13 @@ class Device:
             return self._open(request)
         learner = self._learner
         if learner is None:
-            raise TypeError("Expected Open as the first request")
+            raise TypeError(f"Expected Open as the first request, got {request!r}; send Open first")
         if isinstance(request, Learn):
             return learner.learn(
                 self._arriving(),
                 request.labels,
                 training=request.training,
+                diagnose=request.diagnose,
                 on_progress=self._report,
             )
         if isinstance(request, Extract):
@@ -100,38 +102,32 @@ class Device:
             return Predicted(1e3 * (time.perf_counter() - started), tuple(top))
         if isinstance(request, Ask):
             return self._vitals(learner)
-        raise TypeError(f"Expected a request, got {request!r}")
+        raise TypeError(f"Expected a request, got {request!r}; send one of `messages`")
 
     def _open(self, request: Open) -> Vitals:
-        self._learner = Learner.open(
-            request.bundle,
-            request.state,
-            runtime=request.runtime,
-            threads=request.threads,
-            replay_size=request.replay_size,
-            policy=request.policy,
-            seed=request.seed,
-        )
+        self._learner = Learner.open_with(request.bundle, request.state, request.options)
         return self._vitals(self._learner)
 
     def _arriving(self) -> Iterator[NDArray[np.uint8]]:
-        """The frames of a session.
+        """Yield the frames of a session.
 
-        INVARIANT: when this yields or ends, exactly one message waits for its reply, so that an
-        error anywhere in the session can be that reply.
+        INVARIANT: whenever this yields or ends, exactly one message is waiting for its reply, so an
+        error anywhere in the session can be sent as that reply.
         """
         while True:
             send(self._replies, Acknowledged())
             message = self._receive()
             if isinstance(message, EndOfFrames):
                 return
-            if not isinstance(message, Frame):
-                raise TypeError(f"Expected a frame, got {message!r}")
+            if not isinstance(message, NextFrame):
+                raise TypeError(
+                    f"Expected NextFrame or EndOfFrames, got {message!r}; finish the session first"
+                )
             yield message.pixels
 
     def _report(self, progress: Progress) -> None:
-        # The simulator counts the frames itself: it sends them.
-        if progress.phase != "extract":
+        # The simulator sends the frames, so it counts them itself.
+        if progress.phase != Phase.EXTRACT:
             send(self._replies, progress)
 
     def _vitals(self, learner: Learner) -> Vitals:
@@ -156,15 +152,15 @@ class Device:
 
 
 def main(folder: str) -> None:
-    """Serve over stdin and stdout; `folder`, which holds the state and the log, goes at the end."""
-    # The simulator decides what a signal means, and hangs up.
+    """Serve over stdin and stdout, then remove `folder`, which holds the state and the log."""
+    # The simulator handles signals, and closes the pipe when the device must end.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
     # A runtime that prints to stdout must not print into the replies.
     replies = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     Device(sys.stdin.buffer, replies).serve()
-    # The simulator removes it too, unless it was killed.
+    # The simulator removes the folder, too, unless it was killed.
     shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -1,4 +1,4 @@
-"""Start the device in a process of its own and talk to it."""
+"""Start the device in its own process, and send it requests."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import errors
-from lrtflite.errors import LrtfliteError, MissingExtra
-from lrtflite.manifest import Training
+from lrtflite.errors import LrtfliteError
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.scratch import Scratch
 from lrtflite.session import Progress, SessionReport
+from lrtflite.training import Training
 from lrtflite.undisturbed import undisturbed
 from lrtflite_firmware_sim.messages import (
     Ask,
     EndOfFrames,
     Extract,
     Failed,
-    Frame,
     Learn,
+    NextFrame,
     Open,
     Predict,
     Predicted,
@@ -38,53 +39,38 @@ from lrtflite_firmware_sim.messages import (
     send,
 )
 
-_PATIENCE = 10.0  # seconds for a device that was told to end
+# Seconds to wait for a device that was told to end.
+_PATIENCE = 10.0
 
 
 class DeviceProcess:
-    """A device that learns, as its simulator sees it. A context manager: leaving ends it."""
+    """The simulator's side of the device; as a context manager it ends the device on exit."""
 
-    def __init__(
-        self,
-        bundle: Path,
-        *,
-        runtime: str = "auto",
-        threads: int = 1,
-        replay_size: int | None = None,
-        policy: str | None = None,
-        seed: int = 0,
-    ) -> None:
+    def __init__(self, bundle: Path, options: LearnerOptions | None = None) -> None:
+        options = options or LearnerOptions()
         self._scratch = Scratch()
         self._log = self._scratch.path / "log"
         try:
             with undisturbed(), self._log.open("wb") as log:
-                self._process = subprocess.Popen(
+                self.process = subprocess.Popen(
                     [sys.executable, "-m", "lrtflite_firmware_sim.device", str(self._scratch.path)],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,
-                    env=_environment(threads),
+                    env=_environment(options.threads or 1),
                     pass_fds=(self._scratch.lock,),
-                    # Ctrl-C reaches every process of the terminal's session, this one decides.
+                    # Keep the terminal's Ctrl-C from the device: the simulator handles it.
                     start_new_session=True,
                 )
         except BaseException:
             self._scratch.remove()
             raise
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._requests, self._replies = self._process.stdin, self._process.stdout
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        self._requests, self._replies = self.process.stdin, self.process.stdout
         try:
-            self.opened: Vitals = self._ask(
-                Open(
-                    bundle=str(bundle.resolve()),
-                    state=str(self.state),
-                    runtime=runtime,
-                    threads=threads,
-                    replay_size=replay_size,
-                    policy=policy,
-                    seed=seed,
-                )
+            self.opened: Vitals = self.ask(
+                Open(bundle=str(bundle.resolve()), state=str(self.state), options=options)
             )
         except BaseException:
             self.close(kill=True)
@@ -92,7 +78,7 @@ class DeviceProcess:
 
     @property
     def state(self) -> Path:
-        """The folder that the device commits to, on a disk, removed when the device ends."""
+        """Return the folder of the device's state, which is removed when the device ends."""
         return self._scratch.path / "state"
 
     def learn(
@@ -101,16 +87,17 @@ class DeviceProcess:
         labels: Sequence[str],
         *,
         training: Training,
+        diagnose: bool = False,
         on_frame: Callable[[int], None] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
     ) -> SessionReport:
-        """One session. The device extracts while `frames` is still being read."""
-        self._ask(Learn(tuple(labels), training))
+        """Run one session; the device extracts latents while `frames` is still being read."""
+        self.ask(Learn(tuple(labels), training, diagnose))
         for count, frame in enumerate(frames, start=1):
-            self._ask(Frame(frame))
+            self.ask(NextFrame(frame))
             if on_frame is not None:
                 on_frame(count)
-        reply = self._ask(EndOfFrames())
+        reply = self.ask(EndOfFrames())
         while isinstance(reply, Progress):
             if on_progress is not None:
                 on_progress(reply)
@@ -119,41 +106,42 @@ class DeviceProcess:
         return reply
 
     def extract(self, frame: NDArray[np.uint8]) -> NDArray[Any]:
-        """The latents (1, ...) of one frame."""
-        latents: NDArray[Any] = self._ask(Extract(frame))
+        """Return the latents (1, ...) of one frame."""
+        latents: NDArray[Any] = self.ask(Extract(frame))
         return latents
 
     def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
-        """(n, slots) float32 for latents (n, ...)."""
-        rows: NDArray[np.float32] = self._ask(Probabilities(latents))
+        """Return probabilities (n, slots) float32 for latents (n, ...)."""
+        rows: NDArray[np.float32] = self.ask(Probabilities(latents))
         return rows
 
     def recognise(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """(1, slots) float32 for one frame, extracted on the way."""
-        rows: NDArray[np.float32] = self._ask(Recognise(frame))
+        """Return probabilities (1, slots) float32 for one frame, which the device extracts."""
+        rows: NDArray[np.float32] = self.ask(Recognise(frame))
         return rows
 
     def predict(self, frame: NDArray[np.uint8]) -> Predicted:
-        """The likeliest labels of one frame, and how long the device took to answer."""
-        predicted: Predicted = self._ask(Predict(frame))
+        """Return the likeliest labels of one frame, and the milliseconds until the answer."""
+        predicted: Predicted = self.ask(Predict(frame))
         return predicted
 
     def vitals(self) -> Vitals:
-        vitals: Vitals = self._ask(Ask())
+        """Return the current state of the device."""
+        vitals: Vitals = self.ask(Ask())
         return vitals
 
     def close(self, *, kill: bool = False) -> None:
-        """End the device and remove its state. `kill` does not wait for what it is doing."""
+        """End the device and remove its state; `kill` does not wait for a running request."""
         with undisturbed():
             if kill:
-                self._process.kill()
+                self.process.kill()
             with contextlib.suppress(OSError):
                 self._requests.close()
             try:
-                self._process.wait(_PATIENCE)
+                self.process.wait(_PATIENCE)
             except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
+                self.process.kill()
+                self.process.wait()
             finally:
                 self._replies.close()
                 self._scratch.remove()
@@ -169,7 +157,8 @@ class DeviceProcess:
     ) -> None:
         self.close(kill=error is not None)
 
-    def _ask(self, request: Any) -> Any:
+    def ask(self, request: Any) -> Any:
+        """Send one request of `messages` and return the reply; raise the device's error here."""
         try:
             send(self._requests, request)
         except OSError as error:
@@ -182,39 +171,42 @@ class DeviceProcess:
         except (EOFError, OSError) as error:
             raise self._obituary() from error
         if isinstance(reply, Failed):
-            raise _error(reply)
+            raise raised_error(reply)
         return reply
 
     def _obituary(self) -> LrtfliteError:
-        """Why the device is gone, in one line."""
+        """Return an error that explains in one line why the device ended."""
         try:
-            code = self._process.wait(_PATIENCE)
+            code = self.process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
-            return LrtfliteError("The device process closed its pipe and hangs; run it again")
+            return LrtfliteError("The device process closed its pipe but did not end; run it again")
         if code < 0:
             how = f"was killed by {signal.Signals(-code).name}"
             how += " (out of memory?)" if -code == signal.SIGKILL else ""
         else:
             how = f"ended with exit code {code}"
-        words = self._log.read_text(errors="replace").strip().splitlines()
-        said = f"; its last words: {words[-1].strip()}" if words else ""
-        return LrtfliteError(f"The device process {how}{said}")
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        logged = f", after it printed {lines[-1].strip()!r}" if lines else ""
+        fix = "free some RAM and run it again" if code == -signal.SIGKILL else "run it again"
+        return LrtfliteError(f"The device process {how}{logged}; {fix}")
 
 
-def _error(failed: Failed) -> LrtfliteError:
-    """The device's error as if it had been raised here."""
+def raised_error(failed: Failed) -> LrtfliteError:
+    """Return the device's error as if it had been raised here."""
     if not failed.kind:
-        bug = LrtfliteError(f"The device process failed: {' '.join(failed.message.split())}")
+        bug = LrtfliteError(
+            f"The device process failed: {' '.join(failed.message.split())}; "
+            "this is a bug, please report it"
+        )
         bug.__cause__ = RuntimeError(failed.trace)
         return bug
-    kind = getattr(errors, failed.kind, LrtfliteError)
-    # MissingExtra makes its message from two parts.
-    return LrtfliteError(failed.message) if kind is MissingExtra else kind(failed.message)
+    kind: type[LrtfliteError] = getattr(errors, failed.kind, LrtfliteError)
+    return kind(failed.message)
 
 
 def _environment(threads: int) -> dict[str, str]:
-    """The device sees the same packages, and as many cores as it is said to have."""
+    """Return an environment with the same packages, and at most `threads` threads for numpy."""
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     blas = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
-    # PYTHONSAFEPATH: a numpy.py in the folder where the user stands is not numpy.
+    # PYTHONSAFEPATH: do not import a file called numpy.py from the current folder.
     return {**os.environ, **blas, "PYTHONPATH": path, "PYTHONSAFEPATH": "1"}

@@ -1,8 +1,8 @@
-"""What the simulator and the device say to each other, pickled, over a pair of pipes.
+"""Messages between the simulator and the device, pickled, over a pair of pipes.
 
-Every request gets one reply. `Learn` opens a session: each `Frame` that follows is acknowledged as
-soon as the device has taken it in, and `EndOfFrames` is answered by any number of `Progress` and
-then the `SessionReport`. In place of any reply there may be a `Failed`; it ends a session.
+Every request gets one reply. `Learn` opens a session. Each `NextFrame` that follows is acknowledged
+as soon as the device has received it. `EndOfFrames` is answered by any number of `Progress` and
+then the `SessionReport`. `Failed` may replace any reply, and ends a session.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.manifest import Training
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.prediction import Prediction
+from lrtflite.training import Training
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,7 @@ class Open:
 
     bundle: str
     state: str
-    runtime: str
-    threads: int
-    replay_size: int | None
-    policy: str | None
-    seed: int
+    options: LearnerOptions
 
 
 @dataclass(frozen=True)
@@ -37,10 +34,11 @@ class Learn:
 
     labels: tuple[str, ...]
     training: Training
+    diagnose: bool = False
 
 
 @dataclass(frozen=True)
-class Frame:
+class NextFrame:
     """One frame of a session, (size, size, 3) uint8 RGB."""
 
     pixels: NDArray[np.uint8]
@@ -48,51 +46,53 @@ class Frame:
 
 @dataclass(frozen=True)
 class EndOfFrames:
-    """The camera stops; the device trains and commits."""
+    """End of the recording; the device trains and commits."""
 
 
 @dataclass(frozen=True)
 class Extract:
-    """Answered by the latents (1, ...) of one frame."""
+    """Request for the latents (1, ...) of one frame."""
 
     pixels: NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Probabilities:
-    """Answered by (n, slots) float32 for latents (n, ...) of the bundle's dtype."""
+    """Request for (n, slots) float32, from latents (n, ...) of the bundle's dtype."""
 
     latents: NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Recognise:
-    """Answered by (1, slots) float32 for one frame."""
+    """Request for (1, slots) float32, from one frame."""
 
     pixels: NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Predict:
-    """Answered by `Predicted`, for one frame."""
+    """Request for the likeliest labels of one frame; answered by `Predicted`."""
 
     pixels: NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
 class Predicted:
+    """The likeliest labels of one frame, and the milliseconds until the answer."""
+
     milliseconds: float
     top: tuple[Prediction, ...]
 
 
 @dataclass(frozen=True)
 class Ask:
-    """Answered by `Vitals`."""
+    """Request for the current state of the device; answered by `Vitals`."""
 
 
 @dataclass(frozen=True)
 class Vitals:
-    """How the device is. `modules` are the top-level names of all that it has imported."""
+    """Current state of the device; `modules` are the top-level packages that it has imported."""
 
     runtime: str
     runtime_version: str
@@ -108,12 +108,12 @@ class Vitals:
 
 @dataclass(frozen=True)
 class Acknowledged:
-    """Go on."""
+    """Reply to a `NextFrame`: the next message may come."""
 
 
 @dataclass(frozen=True)
 class Failed:
-    """An error of the device. `kind` names a class of `lrtflite.errors`, or is empty for a bug."""
+    """An error of the device; `kind` names a class of `lrtflite.errors`, or is "" for a bug."""
 
     kind: str
     message: str
@@ -121,12 +121,13 @@ class Failed:
 
 
 def send(pipe: IO[bytes], message: Any) -> None:
+    """Write one message."""
     pickle.dump(message, pipe, protocol=pickle.HIGHEST_PROTOCOL)
     pipe.flush()
 
 
 def receive(pipe: IO[bytes]) -> Any:
-    """The next message. EOFError when the other side is gone, also in the middle of one."""
+    """Return the next message; raise EOFError if the other side has closed the pipe."""
     try:
         return pickle.load(pipe)
     except pickle.UnpicklingError as error:

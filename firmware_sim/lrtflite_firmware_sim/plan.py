@@ -1,13 +1,14 @@
-"""What a simulation will do: the data set, its stream of sessions and how each one trains.
+"""The plan of a simulation: the data set, its stream of sessions and the training of each one.
 
-Two protocols: `nic` is the paper's benchmark (new instances and classes, old and new mixed), `app`
-its Android application (20 seconds of video at 5 fps for each new class).
+There are two protocols. `nic` is the paper's benchmark: new instances and classes, in which
+sessions bring new classes and old ones again. `app` is the paper's Android application, which
+records 20 seconds of video at 5 fps for each new class.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import asdict, dataclass, field
 
 from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
@@ -24,15 +25,18 @@ from lrtflite.data import (
 )
 from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
-from lrtflite.manifest import Manifest, Training
-from lrtflite.memory import POLICIES, check_memory
-from lrtflite.runtime import MOST_THREADS, RUNTIMES, default_threads
+from lrtflite.learner_options import LearnerOptions
+from lrtflite.manifest import Manifest
 from lrtflite.teaching import check_room
+from lrtflite.training import Training
 
 PROTOCOLS = ("nic", "app")
+# Frames per second of the app's camera, frames per session, and sessions per class.
 APP_FPS = 5
 APP_FRAMES = 100
+APP_VISITS = 1
 APP_EPOCHS = 8
+# New and replayed patterns in a mini-batch of the app.
 APP_NEW, APP_REPLAYED = 20, 100
 APP_REPLAY_SIZE = 500
 APP_POLICY = "balanced"
@@ -40,60 +44,45 @@ APP_POLICY = "balanced"
 
 @dataclass(frozen=True)
 class SimulateOptions:
-    """What `simulate` can be told; None leaves it to the protocol, and then to the bundle.
+    """Options of `simulate`; None uses the protocol's value, or else the bundle's.
 
-    `sessions` stops after so many; `seed` decides the data set's drawing or split, the stream's
-    order and the device's own randomness. The rest is as in `open_source`, `StreamOptions` and
-    `Learner.open`.
+    The run stops after `sessions` sessions. The learner's `seed` decides the drawing or the split
+    of the data set, the order of the stream and the randomness of the device. `rates` are numbers
+    by name, as in `Training.with_options`. With `diagnose`, each session reports why answers may be
+    wrong. The other options are those of `open_source` and `StreamOptions`.
     """
 
     dataset: str = "synthetic"
     protocol: str = "nic"
     sessions: int | None = None
-    replay_size: int | None = None
-    policy: str | None = None
-    epochs: int | None = None
-    lr: float | None = None
-    trunk_lr: float | None = None
-    threads: int | None = None
-    runtime: str = "auto"
-    seed: int = 0
+    learner: LearnerOptions = field(default_factory=LearnerOptions)
+    rates: Mapping[str, float] = field(default_factory=dict)
     first_classes: int | None = None
     visits: int | None = None
     batch_frames: int | None = None
     skip_unreadable: bool = False
+    diagnose: bool = False
 
     def __post_init__(self) -> None:
-        choices = (
-            ("protocol", self.protocol, PROTOCOLS),
-            ("policy", self.policy, (None, *POLICIES)),
-            ("runtime", self.runtime, ("auto", *RUNTIMES)),
-        )
-        for name, value, known in choices:
-            if value not in known:
-                listed = ", ".join(word for word in known if word is not None)
-                raise InputError(f"Expected a {name} of {listed}, got {value!r}")
+        if self.protocol not in PROTOCOLS:
+            raise InputError(
+                f"Expected a protocol of {', '.join(PROTOCOLS)}, got {self.protocol!r}; "
+                "choose one of these"
+            )
         if self.sessions is not None:
             whole_number("sessions", self.sessions, least=1)
-        if self.replay_size is not None:
-            check_memory(self.replay_size, self.policy or next(iter(POLICIES)))
-        if self.threads is not None:
-            whole_number("threads", self.threads, least=1, most=MOST_THREADS)
-        whole_number("seed", self.seed)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """All that is settled before the first frame. `notes` is what its reader should know."""
+    """Everything that is decided before the first frame; `notes` are for the user."""
 
     source: FrameSource
     batches: tuple[Batch, ...]
-    of_batches: int  # how many the whole stream has
+    of_batches: int  # number of batches in the complete stream
     stream: dict[str, str | int | None]
     training: Training
-    replay_size: int
-    policy: str
-    threads: int
+    learner: LearnerOptions
     notes: tuple[str, ...]
 
 
@@ -104,24 +93,20 @@ def make_plan(
     known: Collection[str] = (),
     on_file: OnFile | None = None,
 ) -> Plan:
-    """Settle everything for a bundle; whatever cannot work is an error here, before the run.
+    """Return the plan for a bundle; raise here, before the run, for anything that cannot work.
 
-    Classes that the bundle has `known` since it shipped do not come a first time. Every file of
-    the data set is looked at, `on_file(looked at, of)` after each.
+    The stream skips the first visit to classes that the bundle has `known` since it shipped. Every
+    file of the data set is checked, and `on_file(checked, total)` is called after each.
     """
     app = options.protocol == "app"
-    if options.trunk_lr is not None and not manifest.trains_trunk:
-        raise InputError(
-            f"Expected no trunk_lr for a bundle of {manifest.replay_layer}, where only the last "
-            f"layer trains, got {options.trunk_lr:g}; leave it out, or convert at a lower layer"
-        )
+    training = _training(manifest, options)
     spec = options.dataset
     if app and spec.partition("?")[0] == "synthetic":
         spec = with_default(spec, "frames", APP_FRAMES)
     source = open_source(
         spec,
         size=manifest.input_size,
-        seed=options.seed,
+        seed=options.learner.seed,
         skip_unreadable=options.skip_unreadable,
         on_file=on_file,
     )
@@ -132,22 +117,16 @@ def make_plan(
     batches = make(source, stream, known=taught)
     facts = {**describe_stream(source, stream), "dataset": spec}
     if app:
-        # The app has its own stream, also where a data set's authors published another.
+        # The app uses its own stream, even if the data set comes with published batches.
         facts.update({**asdict(stream), "protocol": "app"})
         facts["first_classes"] = len(batches[0].classes)
-    epochs = APP_EPOCHS if app and options.epochs is None else options.epochs
-    usual_size = APP_REPLAY_SIZE if app else manifest.replay_size
     return Plan(
         source=source,
         batches=tuple(batches[: options.sessions]),
         of_batches=len(batches),
         stream=facts,
-        training=manifest.training.with_options(
-            lr=options.lr, trunk_lr=options.trunk_lr, epochs=epochs
-        ),
-        replay_size=usual_size if options.replay_size is None else options.replay_size,
-        threads=options.threads or default_threads(trains_trunk=manifest.trains_trunk),
-        policy=options.policy or (APP_POLICY if app else manifest.policy),
+        training=training,
+        learner=_learner_options(manifest, options),
         notes=(
             *source_notes(source),
             *(_app_notes(manifest, batches, stream.batch_frames, bool(taught)) if app else ()),
@@ -157,23 +136,37 @@ def make_plan(
     )
 
 
+def _training(manifest: Manifest, options: SimulateOptions) -> Training:
+    protocol = {"epochs": APP_EPOCHS} if options.protocol == "app" else {}
+    return manifest.training.with_options(**{**protocol, **options.rates})
+
+
+def _learner_options(manifest: Manifest, options: SimulateOptions) -> LearnerOptions:
+    """Return the learner's options: those given, else the protocol's, else the bundle's."""
+    if options.protocol == "app":
+        learner = options.learner.or_else(replay_size=APP_REPLAY_SIZE, policy=APP_POLICY)
+        return learner.settled(manifest, None)
+    return options.learner.settled(manifest, None)
+
+
 def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions:
-    """Cut the stream as asked; a device that shipped with classes is taught others one by one."""
+    """Return the stream's options; a bundle that shipped with classes learns others one by one."""
     app = options.protocol == "app"
     given = {
         "first_classes": 1 if shipped and options.first_classes is None else options.first_classes,
-        "visits": 1 if app and options.visits is None else options.visits,
+        "visits": APP_VISITS if app and options.visits is None else options.visits,
         "batch_frames": APP_FRAMES
         if app and options.batch_frames is None
         else options.batch_frames,
     }
     return StreamOptions(
-        **{name: value for name, value in given.items() if value is not None}, seed=options.seed
+        **{name: value for name, value in given.items() if value is not None},
+        seed=options.learner.seed,
     )
 
 
 def _advice(manifest: Manifest, batches: list[Batch], *, known: int) -> tuple[str, ...]:
-    advice = few_classes(manifest, known=known, coming=len(batches[0].classes))
+    advice = few_classes(manifest, learned=known, coming=len(batches[0].classes))
     return () if advice is None else (advice,)
 
 
@@ -182,8 +175,8 @@ def _stream_notes(
 ) -> tuple[str, ...]:
     if known and not shipped:
         return (
-            f"None of the {known} classes that the bundle knows is in the data set, so what it "
-            "keeps of them is not tested: add their folders.",
+            f"None of the {known} classes that the bundle knows is in the data set, so they are "
+            "not tested: add their folders.",
         )
     if shipped:
         return (
@@ -192,8 +185,8 @@ def _stream_notes(
         )
     if len(source.classes) > 1 and len(batches[0].classes) == len(source.classes):
         return (
-            "Every class is in the first session, so nothing new comes later: give a smaller "
-            "--first-classes to see that.",
+            "Every class is in the first session, so no class is new later: give a smaller "
+            "--first-classes to add classes later.",
         )
     return ()
 
@@ -207,16 +200,17 @@ def _app_notes(
             "The first session stands for the training that the paper's app was delivered with: "
             f"{len(batches[0].classes)} classes at once."
         )
-    new, replayed = manifest.new_per_batch, manifest.batch_size - manifest.new_per_batch
+    feeding = manifest.feeding
+    new, replayed = feeding.new_per_batch, feeding.batch_size - feeding.new_per_batch
     if (new, replayed) != (APP_NEW, APP_REPLAYED):
         notes.append(
-            f"Mini-batches are {new} + {replayed} as the bundle has them, "
+            f"Mini-batches are the bundle's {new} + {replayed}, "
             f"not the app's {APP_NEW} + {APP_REPLAYED}."
         )
     short = sum(len(batch) < (batch_frames or 0) for batch in batches[1:])
     if short:
         notes.append(
-            f"{short} of {len(batches) - 1} later sessions have fewer than {batch_frames} frames: "
-            "the data set has no more for them."
+            f"{short} of {len(batches) - 1} later sessions have fewer than {batch_frames} frames, "
+            "because the data set has no more."
         )
     return tuple(notes)

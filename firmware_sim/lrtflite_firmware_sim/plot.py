@@ -1,4 +1,4 @@
-"""Pictures of a simulation, drawn by matplotlib (the extra `report`)."""
+"""Plots of a simulation, drawn by matplotlib (the extra `report`)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lrtflite.errors import MissingExtra
+from lrtflite.extras import missing
 from lrtflite_firmware_sim.results import Simulation
 from lrtflite_firmware_sim.summary import first_text
 
@@ -34,36 +34,44 @@ _STYLE: dict[Any, Any] = {
     "ytick.color": FAINT,
     "legend.frameon": False,
     "svg.fonttype": "path",
-    # The same simulation gives the same file.
+    # A fixed salt, so that the same simulation gives the same file.
     "svg.hashsalt": "lrtflite",
 }
 
 
 def check_plotting() -> None:
-    """Raise MissingExtra unless matplotlib is there."""
+    """Raise MissingExtra unless matplotlib is installed."""
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise MissingExtra("matplotlib", "report") from error
+        raise missing("matplotlib") from error
 
 
-def learning_curve(result: Simulation, path: str | Path) -> None:
-    """Draw accuracy over sessions to a file (PNG, SVG or PDF, by its ending)."""
+def learning_curve(result: Simulation, path: str | Path, other: Simulation | None = None) -> None:
+    """Draw accuracy over sessions to a file (PNG, SVG or PDF, by its ending).
+
+    `other` is a run of another strategy on the same stream, drawn dashed for comparison.
+    """
     with _canvas(9.0, 4.4) as figure:
-        draw_learning_curve(figure.subplots(), result)
+        axes = figure.subplots()
+        draw_learning_curve(axes, result)
+        if other is not None:
+            _draw_other(axes, other)
+            _legend_on_top(axes, 3)
         title = f"{result.dataset}: {result.sessions} sessions, one small batch of frames each"
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
         figure.savefig(path, dpi=160)
 
 
 def learning_curve_svg(result: Simulation) -> str:
+    """Return the accuracy over sessions as an SVG element."""
     with _canvas(9.6, 4.3) as figure:
         draw_learning_curve(figure.subplots(), result)
         return _svg(figure, "curve")
 
 
 def classes_svg(result: Simulation) -> str:
-    """A bar per class, in the order in which they were learned."""
+    """Return one bar per class as an SVG element, in the order in which they were learned."""
     taught = sorted(
         (found for found in result.per_class if found.first_session is not None),
         key=lambda found: (found.first_session or 0, found.name),
@@ -86,7 +94,7 @@ def classes_svg(result: Simulation) -> str:
 
 
 def latency_svg(result: Simulation, phases: Sequence[str]) -> str:
-    """Median and 95th percentile of each phase, on a logarithmic axis."""
+    """Return the median and 95th percentile of each phase as an SVG element."""
     shown = [phase for phase in phases if phase in result.latency_ms][::-1]
     with _canvas(9.6, 0.42 * len(shown) + 0.9) as figure:
         axes = figure.subplots()
@@ -115,20 +123,20 @@ def latency_svg(result: Simulation, phases: Sequence[str]) -> str:
 
 
 def draw_learning_curve(axes: Axes, result: Simulation) -> None:
-    """Three curves over the sessions, and a tick where a new class arrives."""
+    """Draw three curves over the sessions, and a tick where a new class arrives."""
     from matplotlib.ticker import MaxNLocator
 
-    sessions = [point.session for point in result.accuracy]
+    sessions = [point.session for point in result.per_session]
     many = len(sessions) > 40
     known, all_classes = [], []
     if result.start is not None:
-        # Session 0 is the bundle as it shipped.
+        # Session 0 stands for the bundle as it shipped.
         sessions = [0, *sessions]
         known, all_classes = [result.start.accuracy_known], [result.start.accuracy]
     for name, color, values in (
-        ("classes seen so far", GREEN, [*known, *(p.accuracy_seen for p in result.accuracy)]),
-        (first_text(result), ORANGE, [*known, *(p.accuracy_first for p in result.accuracy)]),
-        ("whole test set", BLUE, [*all_classes, *(p.accuracy for p in result.accuracy)]),
+        ("classes seen so far", GREEN, [*known, *(p.accuracy_seen for p in result.per_session)]),
+        (first_text(result), ORANGE, [*known, *(p.accuracy_first for p in result.per_session)]),
+        ("whole test set", BLUE, [*all_classes, *(p.accuracy for p in result.per_session)]),
     ):
         whole = color == BLUE
         axes.plot(
@@ -140,7 +148,7 @@ def draw_learning_curve(axes: Axes, result: Simulation) -> None:
             markersize=5 if whole else 3.5,
             label=f"{name}: {values[-1]:.1%}",
         )
-    later = result.accuracy[1:] if result.start is None else result.accuracy
+    later = result.per_session[1:] if result.start is None else result.per_session
     arrivals = [point.session for point in later if point.new_classes]
     if arrivals:
         axes.plot(
@@ -160,8 +168,24 @@ def draw_learning_curve(axes: Axes, result: Simulation) -> None:
     _legend_on_top(axes, 4)
 
 
+def _draw_other(axes: Axes, other: Simulation) -> None:
+    strategy = other.bundle.strategy
+    for name, color, values in (
+        ("seen so far", GREEN, [point.accuracy_seen for point in other.per_session]),
+        ("whole test set", BLUE, [point.accuracy for point in other.per_session]),
+    ):
+        axes.plot(
+            [point.session for point in other.per_session],
+            [100 * value for value in values],
+            color=color,
+            linewidth=1.5,
+            linestyle=(0, (4, 2)),
+            label=f"{strategy}, {name}: {values[-1]:.1%}",
+        )
+
+
 def _legend_on_top(axes: Axes, columns: int) -> None:
-    """Above the axes, where it covers no curve."""
+    """Put the legend above the axes, where it covers no curve."""
     axes.legend(
         loc="lower left",
         bbox_to_anchor=(-0.01, 1.0),
@@ -179,13 +203,13 @@ def _canvas(width: float, height: float) -> Iterator[Figure]:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    # Figure and not pyplot: no window, no global list of figures that must be closed.
+    # Figure instead of pyplot, which opens windows and keeps figures until they are closed.
     with mpl.rc_context(_STYLE):
         yield Figure(figsize=(width, height), layout="constrained")
 
 
 def _svg(figure: Figure, name: str) -> str:
-    """The figure as an SVG element; `name` sets its ids apart from those of other figures."""
+    """Return the figure as an SVG element; `name` makes its ids unique on a page."""
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)
     text = file.getvalue()

@@ -1,4 +1,4 @@
-"""A simulation as one HTML file that needs nothing else: pictures, styles and figures inside."""
+"""The report of a simulation: one HTML file that contains its plots and styles."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ ul { margin: 6px 0 0; padding-left: 20px; }
 
 
 def html_report(result: Simulation) -> str:
-    """The whole page. Needs matplotlib."""
-    last = result.accuracy[-1]
+    """Return the complete page. Needs matplotlib."""
+    last = result.per_session[-1]
     title = f"{last.accuracy:.1%} after {sessions_text(result)}"
     title += ", incomplete" * (result.incomplete is not None)
     body = [
@@ -58,23 +58,23 @@ def html_report(result: Simulation) -> str:
         _tiles(result),
         _section(
             "Learning curve",
-            "Accuracy on held-out frames after each session. The whole test set counts classes "
-            "that have not come yet as wrong, so its curve starts low by nature.",
+            "Accuracy on held-out frames after each session. The whole test set includes classes "
+            "that have not been taught yet, so its curve starts low.",
             plot.learning_curve_svg(result),
         ),
         _section(
             "Class by class",
-            "In the order in which they were learned; what is pale above a bar was forgotten.",
+            "In the order in which they were learned. The pale part above a bar was forgotten.",
             plot.classes_svg(result),
         ),
         _section(
             "Latency",
             f"Measured in the device process, {result.versions['runtime']}, "
-            f"{threads_text(result)}. Other programs on the machine count in.",
+            f"{threads_text(result)}. Other programs on the machine affect these figures.",
             plot.latency_svg(result, tuple(PHASES)) + _latency_table(result),
         ),
-        _section("Memory", "MB are millions of bytes.", _facts([_memory(result)])),
-        _section("Options", "All that decides this run.", _facts(_options(result))),
+        _section("Memory", "1 MB is a million bytes.", _facts([_memory(result)])),
+        _section("Options", "Everything that determines this run.", _facts(_options(result))),
         _section("Machine and versions", "", _facts(_machine(result))),
     ]
     if result.notes:
@@ -90,19 +90,19 @@ def html_report(result: Simulation) -> str:
 
 def _lead(result: Simulation) -> str:
     bundle = "the demo bundle" if result.bundle.demo else f"the bundle {result.bundle.path}"
-    classes = f"{result.accuracy[-1].classes_seen} of {len(result.per_class)} classes"
+    classes = f"{result.per_session[-1].classes_seen} of {len(result.per_class)} classes"
     return (
         f"A simulated device with {bundle} learned {classes} of {result.dataset} "
-        f"at {result.bundle.replay_layer}, session by session, without seeing old frames again."
+        f"at {result.bundle.replay_layer}, session by session, without the old frames."
     )
 
 
 def _tiles(result: Simulation) -> str:
-    last = result.accuracy[-1]
+    last = result.per_session[-1]
     tiles = (
         (f"{last.accuracy:.1%}", "final accuracy, whole test set"),
         (f"{last.accuracy_seen:.1%}", f"on the {last.classes_seen} classes seen"),
-        (f"{result.forgetting:.1%}", "forgetting: mean fall of a class from its best"),
+        (f"{result.forgetting:.1%}", "forgetting: mean drop of a class from its best"),
         (f"{result.session_ms_p50:.0f} ms", "a session, last latent ready to state saved (median)"),
         (f"{result.peak_ram_mb:.0f} MB", "peak RAM of the device process"),
         (f"{result.replay_bytes / 1e6:.1f} MB", f"replay memory, {result.replay_patterns} latents"),
@@ -148,7 +148,7 @@ def _memory(result: Simulation) -> Facts:
 
 
 def _options(result: Simulation) -> Iterable[Facts]:
-    bundle, training = result.bundle, result.training
+    bundle = result.bundle
     yield (
         ("bundle", bundle.path),
         ("backbone", bundle.backbone),
@@ -156,12 +156,9 @@ def _options(result: Simulation) -> Iterable[Facts]:
         ("input", f"{bundle.input_size} x {bundle.input_size} RGB"),
         ("class slots", bundle.slots),
         ("mini-batch", f"{bundle.new_per_batch} new + {bundle.batch_size - bundle.new_per_batch}"),
-        ("epochs", training.epochs),
-        ("learning rate", training.lr),
-        *_trunk(result),
-        ("momentum", training.momentum),
-        ("weight decay", training.weight_decay),
-        ("head start of a new class", training.head_start),
+        ("strategy", bundle.strategy),
+        *_moments(result),
+        *((name.replace("_", " "), value) for name, value in result.training.items()),
     )
     stream = [(name.replace("_", " "), value) for name, value in result.stream.items()]
     yield (
@@ -175,15 +172,11 @@ def _options(result: Simulation) -> Iterable[Facts]:
     )
 
 
-def _trunk(result: Simulation) -> Iterable[tuple[str, object]]:
-    """What a frozen network under the last layer has not."""
-    bundle, training = result.bundle, result.training
-    if bundle.trains_trunk:
-        yield "learning rate of the trunk", training.trunk_lr
-        yield "rate of its moments", training.moment_rate
+def _moments(result: Simulation) -> Iterable[tuple[str, object]]:
+    """Yield a row if layers below the classifier train or adapt."""
+    bundle = result.bundle
     if bundle.trains_trunk or bundle.adapt_moments:
-        below = training.adapt_rate if bundle.adapt_moments else "frozen"
-        yield "rate of the moments below the replay layer", below
+        yield "moments below the replay layer", "adapt" if bundle.adapt_moments else "frozen"
 
 
 def _machine(result: Simulation) -> Iterable[Facts]:

@@ -1,4 +1,4 @@
-"""What a simulation found, as values; `to_json` is what `simulate --json` writes."""
+"""The results of a simulation, as values; `simulate --json` writes `Simulation.to_json`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from lrtflite.bundle import FEATURES, HEAD, Bundle
+from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.errors import DataError
 from lrtflite.machine import Machine
-from lrtflite.manifest import Training
 from lrtflite.metrics import percentiles
 
 FORMAT = 2
+# Field -> key in the JSON, where the two differ.
+_KEYS = {"per_session": "accuracy"}
 
 
 @dataclass(frozen=True)
@@ -33,11 +34,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class SessionResult:
-    """The test set after one session, and what the session did.
+    """One session, and the accuracy on the test set after it.
 
-    `accuracy` is over the whole test set, classes not seen yet included; `accuracy_seen` over the
-    classes seen so far, `accuracy_new` over those that came in most lately, `accuracy_first` over
-    those of the first session. `session_ms` is from the last latent ready to the state committed.
+    `accuracy` is over the complete test set, which includes classes not taught yet. `accuracy_seen`
+    is over the classes taught so far, `accuracy_new` over the newest classes, `accuracy_first` over
+    those of the first session. `session_ms` is the time from the last latent ready to the state
+    committed. `diagnosis` has the lines of the session's diagnosis, if one was requested.
     """
 
     session: int
@@ -50,16 +52,17 @@ class SessionResult:
     new_classes: tuple[str, ...]
     frames: int
     steps: int
-    loss: float
+    loss: float | None
     replay_patterns: int
     session_ms: float
+    diagnosis: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class StartResult:
-    """The test set before the first session, where the bundle knows some of its classes.
+    """The accuracy before the first session of a bundle that already knows some of the classes.
 
-    `accuracy` is over the whole test set, `accuracy_known` over these `classes`.
+    `accuracy` is over the complete test set, `accuracy_known` over the known `classes`.
     """
 
     classes: tuple[str, ...]
@@ -69,9 +72,10 @@ class StartResult:
 
 @dataclass(frozen=True)
 class ClassResult:
-    """One class at the end.
+    """One class after the last session.
 
-    `first_session` is the one that first taught it, 0 where the bundle knew it, None for none.
+    `first_session` is the number of the session that first taught it, 0 if the bundle shipped with
+    it, None if it was never taught.
     """
 
     name: str
@@ -82,6 +86,8 @@ class ClassResult:
 
 @dataclass(frozen=True)
 class BundleFacts:
+    """Facts about the bundle that a reader of the results needs."""
+
     path: str
     demo: bool
     backbone: str
@@ -94,6 +100,7 @@ class BundleFacts:
     features_bytes: int
     head_bytes: int
     latent_dtype: str = "float32"
+    strategy: str = "cwr"
     trains_trunk: bool = False
     adapt_moments: bool = False
 
@@ -108,11 +115,12 @@ class BundleFacts:
             input_size=manifest.input_size,
             latent_shape=manifest.latent_shape,
             slots=manifest.slots,
-            batch_size=manifest.batch_size,
-            new_per_batch=manifest.new_per_batch,
-            features_bytes=manifest.files[FEATURES].bytes,
-            head_bytes=manifest.files[HEAD].bytes,
+            batch_size=manifest.feeding.batch_size,
+            new_per_batch=manifest.feeding.new_per_batch,
+            features_bytes=manifest.files[FEATURES_FILE].bytes,
+            head_bytes=manifest.files[HEAD_FILE].bytes,
             latent_dtype=manifest.latent_dtype,
+            strategy=manifest.strategy,
             trains_trunk=manifest.trains_trunk,
             adapt_moments=manifest.adapt_moments,
         )
@@ -120,15 +128,15 @@ class BundleFacts:
 
 @dataclass(frozen=True)
 class Simulation:
-    """The result of `simulate`. Latencies are milliseconds, MB are 10^6 bytes.
+    """The result of `simulate`. Latencies are in milliseconds; 1 MB is 10^6 bytes.
 
-    `start` is the test before the first session, where the bundle knew some of the classes.
-    `incomplete` says what ended the run before its last session, and after which one.
+    `start` is the test before the first session, if the bundle already knew some of the classes.
+    `incomplete` names the cause of a run that ended before its last session.
     """
 
     final_accuracy: float
     forgetting: float
-    accuracy: tuple[SessionResult, ...]
+    per_session: tuple[SessionResult, ...]
     per_class: tuple[ClassResult, ...]
     latency_ms: dict[str, Spread]
     session_ms_p50: float
@@ -147,7 +155,7 @@ class Simulation:
     dataset: str
     protocol: str
     stream: dict[str, str | int | None]
-    training: Training
+    training: dict[str, float]
     sessions: int
     sessions_in_stream: int
     test_frames: int
@@ -157,20 +165,27 @@ class Simulation:
     format: int = FORMAT
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=2, allow_nan=False) + "\n"
+        """Return the text that `simulate --json` writes."""
+        record = {_KEYS.get(name, name): value for name, value in asdict(self).items()}
+        return json.dumps(record, indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str) -> Simulation:
-        """Read what `to_json` wrote, to draw it again or to compare."""
+        """Return the results that `to_json` wrote."""
         try:
             found = json.loads(text)
             if found["format"] != FORMAT:
-                raise DataError(f"Expected results of format {FORMAT}, got {found['format']}")
-            # Older results lack these: they are complete, of bundles that knew nothing.
+                raise DataError(
+                    f"Expected results of format {FORMAT}, got {found['format']}; "
+                    "run the simulation again"
+                )
+            # Older files lack these keys; their runs are complete, with bundles that knew nothing.
             found = {"incomplete": None, "start": None, **found}
             return cls(**{field.name: _value(field.name, found) for field in fields(cls)})
         except (ValueError, KeyError, TypeError) as error:
-            raise DataError(f"Expected the JSON of `lrtflite simulate`, got: {error!r}") from error
+            raise DataError(
+                f"Expected the JSON of `lrtflite simulate`, got {error!r}; run the simulation again"
+            ) from error
 
 
 def load_simulation(path: str | Path) -> Simulation:
@@ -178,15 +193,17 @@ def load_simulation(path: str | Path) -> Simulation:
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"Cannot read {path}: {error}") from error
+        raise DataError(
+            f"Expected a readable file of `simulate --json`, got {path} ({error}); check the path"
+        ) from error
     return Simulation.from_json(text)
 
 
 def _value(name: str, found: dict[str, Any]) -> Any:
-    value = found[name]
+    value = found[_KEYS.get(name, name)]
     if value is None:
         return None
-    if name == "accuracy":
+    if name == "per_session":
         return tuple(SessionResult(**_tuples(row)) for row in value)
     if name == "per_class":
         return tuple(ClassResult(**row) for row in value)
@@ -198,7 +215,6 @@ def _value(name: str, found: dict[str, Any]) -> Any:
         "session_ms": Spread,
         "machine": Machine,
         "bundle": BundleFacts,
-        "training": Training,
         "start": StartResult,
     }
     return kinds[name](**_tuples(value)) if name in kinds else value

@@ -1,4 +1,4 @@
-"""A simulation under way: its sessions, the test after each, and what they come to."""
+"""A running simulation: its sessions, the test after each, and the results."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from lrtflite import metrics
 from lrtflite.bundle import Bundle
 from lrtflite.data import Batch
 from lrtflite.machine import filesystem_of, this_machine, versions
-from lrtflite.session import Progress, SessionReport
+from lrtflite.session import Phase, Progress, SessionReport
 from lrtflite_firmware_sim.device_process import DeviceProcess
+from lrtflite_firmware_sim.held_out import HeldOut
 from lrtflite_firmware_sim.messages import Vitals
 from lrtflite_firmware_sim.plan import APP_FPS, Plan, SimulateOptions
 from lrtflite_firmware_sim.results import (
@@ -25,20 +26,21 @@ from lrtflite_firmware_sim.results import (
     Spread,
     StartResult,
 )
-from lrtflite_firmware_sim.test_set import TestSet
 from lrtflite_firmware_sim.watcher import Watcher
 
-_INFER_ROUNDS = 3  # over the sample frames, after one that warms up
+# Timed rounds of predictions on the sample frames, after a warm-up round.
+_INFER_ROUNDS = 3
+# File systems that keep their files in RAM.
 _IN_RAM = ("tmpfs", "ramfs")
 TEST_NOTE = (
     "The device extracts the test set again after each session, because its latents change or are "
-    "too many to keep: that takes longer, and counts in no figure."
+    "too many to keep. This takes longer, but is not part of any figure."
 )
 
 
 @dataclass(frozen=True)
 class _Judged:
-    """A session that is over: what came of it, each class's accuracy, its timings, the device."""
+    """A finished session: result, accuracy of each class, timings, state of the device."""
 
     result: SessionResult
     by_class: NDArray[np.float64]
@@ -48,17 +50,17 @@ class _Judged:
 
 @dataclass(frozen=True)
 class _Start:
-    """The test before the first session, of a bundle that knows some of the classes."""
+    """The test before the first session of a bundle that knows some of the classes."""
 
     result: StartResult
     by_class: NDArray[np.float64]
 
 
 class Run:
-    """One simulation under way.
+    """One running simulation.
 
-    INVARIANT: `sessions` alone holds what was measured, and grows by whole sessions, so that a run
-    can be cut off anywhere.
+    INVARIANT: `judged` has the measurements of all sessions and grows by one session at a time, so
+    a run can be stopped anywhere.
     """
 
     def __init__(
@@ -71,11 +73,11 @@ class Run:
         *,
         demo: bool,
     ) -> None:
-        self.sessions: list[_Judged] = []
+        self.judged: list[_Judged] = []
         self._bundle, self._device, self._plan, self._watcher = bundle, device, plan, watcher
         self._options, self._demo = options, demo
         self._classes = plan.source.classes
-        # The classes that the bundle shipped with; without any, those of the first session.
+        # Forgetting is shown for the classes that the bundle shipped with, else for the first ones.
         known = frozenset(device.opened.learned)
         self._known = [label for label, name in enumerate(self._classes) if name in known]
         self._newest = frozenset(plan.batches[0].classes)
@@ -93,19 +95,20 @@ class Run:
         kind = filesystem_of(self._device.state)
         if kind in _IN_RAM:
             yield (
-                f"The state was saved to a {kind}, which is RAM: `checkpoint` would take longer on "
-                "a disk. Set TMPDIR to a folder on one."
+                f"The state was saved to a {kind}, which is in RAM. On a disk, `checkpoint` would "
+                "take longer: set TMPDIR to a folder on a disk to measure it."
             )
 
     def all_sessions(self) -> None:
+        """Run all sessions of the plan, with a test after each."""
         with self._watcher.running(len(self._plan.batches)):
-            self._test = TestSet.read(
+            self._held_out = HeldOut.read(
                 self._plan.source,
                 self._device,
                 self._bundle.manifest,
                 on_frame=self._watcher.testing,
             )
-            if not self._test.is_extracted:
+            if not self._held_out.is_extracted:
                 self._notes.append(TEST_NOTE)
                 self._watcher.note(TEST_NOTE)
             if self._known:
@@ -113,7 +116,7 @@ class Run:
                 self._watcher.starting(self._start.result)
             for batch in self._plan.batches:
                 judged = self._judge(batch, self._learn(batch))
-                self.sessions.append(judged)
+                self.judged.append(judged)
                 self._watcher.learned(judged.result)
             self._predictions = self._time_predictions()
 
@@ -128,25 +131,26 @@ class Run:
             batch.frames(),
             [self._classes[label] for label in batch.labels],
             training=self._plan.training,
-            on_frame=lambda count: self._watcher.step("extract", count, len(batch)),
+            diagnose=self._options.diagnose,
+            on_frame=lambda count: self._watcher.step(Phase.EXTRACT, count, len(batch)),
             on_progress=on_progress,
         )
 
     def _guess(self, vitals: Vitals) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-        """The class that the device takes each test frame for, and the accuracy of each class."""
-        guess = self._test.predicted(
+        """Return the predicted class of each test frame, and the accuracy of each class."""
+        guess = self._held_out.predicted(
             self._device,
             vitals.labels,
-            on_frame=lambda done, total: self._watcher.step("test", done, total),
+            on_frame=lambda done, total: self._watcher.step(Phase.TEST, done, total),
         )
-        # The last class of these is "none of the data set's".
+        # The last class stands for answers that are not in the data set.
         classes = len(self._classes)
-        by_class = metrics.class_accuracy(guess, self._test.truth, classes=classes + 1)
+        by_class = metrics.class_accuracy(guess, self._held_out.truth, classes=classes + 1)
         return guess, by_class[:classes]
 
     def _judge_start(self) -> _Start:
         guess, by_class = self._guess(self._device.opened)
-        truth = self._test.truth
+        truth = self._held_out.truth
         result = StartResult(
             classes=tuple(self._classes[label] for label in self._known),
             accuracy=metrics.accuracy(guess, truth),
@@ -159,11 +163,11 @@ class Run:
         new = frozenset(label for label in batch.classes if before[label] is None)
         self._newest = new or self._newest
         seen = [label for label, row in enumerate(before) if row is not None or label in new]
-        truth, vitals = self._test.truth, self._device.vitals()
+        truth, vitals = self._held_out.truth, self._device.vitals()
         guess, by_class = self._guess(vitals)
         result = SessionResult(
-            # The learner's own number counts the sessions before it shipped, too.
-            session=len(self.sessions) + 1,
+            # The learner's own number also counts the sessions before it shipped.
+            session=len(self.judged) + 1,
             accuracy=metrics.accuracy(guess, truth),
             classes_seen=len(seen),
             accuracy_seen=metrics.accuracy(guess, truth, classes=seen),
@@ -176,14 +180,15 @@ class Run:
             loss=report.loss,
             replay_patterns=report.replay_patterns,
             session_ms=report.ready_to_committed_ms,
+            diagnosis=() if report.diagnosis is None else report.diagnosis.lines,
         )
         return _Judged(result, by_class, report.timings, vitals)
 
     def _first_rows(self) -> list[int | None]:
-        """The row of the history that first shows each class as known."""
+        """Return, for each class, the first row of the history in which it is known."""
         rows = {
             name: row
-            for row, judged in enumerate(self.sessions, start=self._rows_before)
+            for row, judged in enumerate(self.judged, start=self._rows_before)
             for name in judged.result.new_classes
         }
         known = {self._classes[label]: 0 for label in self._known}
@@ -191,33 +196,33 @@ class Run:
 
     @property
     def _rows_before(self) -> int:
-        """Rows of the history before that of the first session."""
+        """Return the number of rows of the history before the first session."""
         return 0 if self._start is None else 1
 
     def _time_predictions(self) -> list[float]:
-        """Return milliseconds per prediction, without the first round, which warms up."""
+        """Return milliseconds per prediction, without the warm-up round."""
         rounds = [
-            [self._device.predict(frame).milliseconds for frame in self._test.samples]
+            [self._device.predict(frame).milliseconds for frame in self._held_out.samples]
             for _ in range(1 + _INFER_ROUNDS)
         ]
         return [milliseconds for times in rounds[1:] for milliseconds in times]
 
     def result(self, *, stopped_by: BaseException | None = None) -> Simulation:
-        """Return the figures of all sessions so far; after `stopped_by` no device is asked."""
-        done = tuple(judged.result for judged in self.sessions)
-        vitals = self._device.vitals() if stopped_by is None else self.sessions[-1].vitals
+        """Return the results so far; if `stopped_by` an error, send no request to the device."""
+        done = tuple(judged.result for judged in self.judged)
+        vitals = self._device.vitals() if stopped_by is None else self.judged[-1].vitals
         session_ms = Spread.of([session.session_ms for session in done])
         latency = self._latency()
         notes = list(self._notes)
         if self._options.protocol == "app":
-            notes.append(_camera_note(latency["extract"]))
+            notes.append(_camera_note(latency[Phase.EXTRACT]))
         start = [] if self._start is None else [self._start.by_class]
-        history = np.array([*start, *(judged.by_class for judged in self.sessions)])
+        history = np.array([*start, *(judged.by_class for judged in self.judged)])
         first_rows = self._first_rows()
         return Simulation(
             final_accuracy=done[-1].accuracy,
             forgetting=metrics.forgetting(history, first_rows),
-            accuracy=done,
+            per_session=done,
             per_class=tuple(
                 ClassResult(
                     name=name,
@@ -236,18 +241,18 @@ class Run:
             replay_size=vitals.replay_capacity,
             policy=vitals.policy,
             runtime=vitals.runtime,
-            threads=self._plan.threads,
+            threads=self._plan.learner.threads or 1,
             machine=this_machine(),
             versions=versions(vitals.runtime_version),
-            seed=self._options.seed,
+            seed=self._options.learner.seed,
             bundle=BundleFacts.of(self._bundle, demo=self._demo),
             dataset=self._options.dataset,
             protocol=str(self._plan.stream["protocol"]),
             stream=self._plan.stream,
-            training=self._plan.training,
+            training=self._plan.training.values,
             sessions=len(done),
             sessions_in_stream=self._plan.of_batches,
-            test_frames=len(self._test.truth),
+            test_frames=len(self._held_out.truth),
             notes=tuple(notes),
             start=None if self._start is None else self._start.result,
             incomplete=None if stopped_by is None else self._how_it_ended(stopped_by),
@@ -255,15 +260,15 @@ class Run:
 
     def _latency(self) -> dict[str, Spread]:
         timings: defaultdict[str, list[float]] = defaultdict(list)
-        for judged in self.sessions:
+        for judged in self.judged:
             for phase, values in judged.timings.items():
                 timings[phase] += values
-        # A run that was cut off has timed no prediction.
-        timings["infer"] = self._predictions
+        # A run that was stopped has not timed any prediction.
+        timings[Phase.INFER] = self._predictions
         return {phase: Spread.of(values) for phase, values in timings.items() if values}
 
     def _how_it_ended(self, error: BaseException) -> str:
-        where = f"after {len(self.sessions)} of {len(self._plan.batches)} sessions"
+        where = f"after {len(self.judged)} of {len(self._plan.batches)} sessions"
         if isinstance(error, KeyboardInterrupt):
             return f"Interrupted {where}"
         return f"Stopped {where}: {error or type(error).__name__}"

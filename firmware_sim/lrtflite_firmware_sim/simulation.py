@@ -1,4 +1,4 @@
-"""Simulate a device that learns: sessions, test after each, timing and RAM."""
+"""Simulate a device that learns: sessions, a test after each, timings and RAM."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lrtflite.bundle import Bundle, demo_bundle
-from lrtflite.shipping import shipped_labels
+from lrtflite.initial_state import shipped_labels
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.plan import SimulateOptions, make_plan
 from lrtflite_firmware_sim.results import Simulation
@@ -22,11 +22,11 @@ def simulate(
     watcher: Watcher | None = None,
     on_stopped: Callable[[Simulation], None] | None = None,
 ) -> Simulation:
-    """Let a device learn a stream of sessions, in a process of its own; see `SimulateOptions`.
+    """Run a stream of sessions on a device in its own process; see `SimulateOptions`.
 
-    Without `bundle` it is the demo bundle that comes with the package. No TensorFlow is needed.
+    The default `bundle` is the demo bundle that comes with the package. TensorFlow is not needed.
     If an error or Ctrl-C ends the run after its first session, `on_stopped` is called with the
-    results up to then, marked as incomplete, before the error is raised.
+    results so far, marked as incomplete, before the error is raised.
     """
     options, watcher = options or SimulateOptions(), watcher or Watcher()
     run: Run | None = None
@@ -38,21 +38,12 @@ def simulate(
                 plan = make_plan(
                     opened.manifest, options, known=shipped_labels(opened), on_file=on_file
                 )
-            device = stack.enter_context(
-                DeviceProcess(
-                    path,
-                    runtime=options.runtime,
-                    threads=plan.threads,
-                    replay_size=plan.replay_size,
-                    policy=plan.policy,
-                    seed=options.seed,
-                )
-            )
+            device = stack.enter_context(DeviceProcess(path, plan.learner))
             run = Run(opened, device, plan, options, watcher, demo=bundle is None)
             run.all_sessions()
             result = run.result()
     except BaseException as error:
-        if on_stopped is not None and run is not None and run.sessions:
+        if on_stopped is not None and run is not None and run.judged:
             on_stopped(run.result(stopped_by=error))
         raise
     return result

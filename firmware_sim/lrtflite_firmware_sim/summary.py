@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from lrtflite.session import Phase
 from lrtflite_firmware_sim.results import Simulation, Spread
 
-# What is measured, in the order of a session, and what one occurrence of it is.
+# Phases in the order of a session, with the unit that each measurement covers.
 PHASES = {
-    "extract": "per frame, while the camera records",
-    "begin": "per session",
-    "prepare": "per step: gather a mini-batch",
-    "train": "per step",
-    "consolidate": "per session",
-    "adapt": "per group of new frames: move the moments below the replay layer",
-    "memory": "per session: update the replay memory",
-    "checkpoint": "per session: save the state, flushed to the disk",
-    "infer": "per frame, extraction included",
+    Phase.EXTRACT: "per frame, while the camera records",
+    Phase.BEGIN: "per session",
+    Phase.PREPARE: "per step: put a mini-batch together",
+    Phase.TRAIN: "per step",
+    Phase.GATHER: "per mini-batch, after the last step: collect sums over its patterns",
+    Phase.CONSOLIDATE: "per session",
+    Phase.ADAPT: "per group of new frames: move the moments below the replay layer",
+    Phase.MEMORY: "per session: update the replay memory",
+    Phase.CHECKPOINT: "per session: save the state, flushed to the disk",
+    Phase.INFER: "per frame, extraction included",
 }
+
+# Number of sessions whose diagnosis is shown.
+DIAGNOSED = 2
 
 
 def summary(result: Simulation) -> str:
-    """Some twenty lines for a terminal, 80 columns wide."""
-    last = result.accuracy[-1]
+    """Return about twenty lines for a terminal of 80 columns."""
+    last = result.per_session[-1]
     bundle = result.bundle
     name = "demo bundle" if bundle.demo else bundle.path
     parts = [
@@ -33,7 +38,7 @@ def summary(result: Simulation) -> str:
         _row("  classes seen so far", f"{last.accuracy_seen:7.1%}", ""),
         _row(f"  {_newest_text(result)}", f"{last.accuracy_new:7.1%}", ""),
         _row(f"  {first_text(result)}", f"{last.accuracy_first:7.1%}", _start_text(result)),
-        _row("forgetting", f"{result.forgetting:7.1%}", "mean fall of a class from its best"),
+        _row("forgetting", f"{result.forgetting:7.1%}", "mean drop of a class from its best"),
         "",
         f"{'latency, ms':<26}{'p50':>9}{'p95':>9}{'n':>7}",
     ]
@@ -52,7 +57,14 @@ def summary(result: Simulation) -> str:
         f"{result.versions['runtime']}, {threads_text(result)}, on {result.machine}",
     ]
     parts += [f"note: {note}" for note in result.notes]
+    parts += diagnosis_lines(result)
     return "\n".join(line.rstrip() for line in parts)
+
+
+def diagnosis_lines(result: Simulation) -> list[str]:
+    """Return the most serious line of each of the last sessions with a diagnosis."""
+    found = [session for session in result.per_session if session.diagnosis][-DIAGNOSED:]
+    return [f"after session {each.session}: {each.diagnosis[0]}" for each in found]
 
 
 def sessions_text(result: Simulation) -> str:
@@ -66,12 +78,12 @@ def held_out_text(result: Simulation) -> str:
 
 
 def first_text(result: Simulation) -> str:
-    """The classes whose curve shows what is forgotten."""
+    """Name the classes whose curve shows forgetting."""
     return "first classes" if result.start is None else "classes it shipped with"
 
 
 def _newest_text(result: Simulation) -> str:
-    newest = [len(s.new_classes) for s in result.accuracy if s.new_classes]
+    newest = [len(s.new_classes) for s in result.per_session if s.new_classes]
     return f"newest {newest[-1]} classes" if newest and newest[-1] > 1 else "newest class"
 
 

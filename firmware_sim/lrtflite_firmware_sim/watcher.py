@@ -1,4 +1,4 @@
-"""Show how a simulation goes, on stderr: a live display on a terminal, else a line per session."""
+"""Progress of a simulation on stderr: bars on a terminal, otherwise one line per session."""
 
 from __future__ import annotations
 
@@ -9,50 +9,51 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from lrtflite.data import OnFile
-from lrtflite.errors import MissingExtra
+from lrtflite.extras import missing
 from lrtflite_firmware_sim.results import SessionResult, StartResult
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import Progress, TaskID
 
-LONG = 1.0  # seconds after which looking at files is worth a word
+# Seconds after which the check of the files is shown.
+LONG = 1.0
 
 
 class Watcher:
-    """Told of everything that happens in a simulation; this one keeps it to itself."""
+    """Receives every event of a simulation; this base class shows nothing."""
 
     @contextmanager
     def looking(self) -> Iterator[OnFile]:
-        """Around the look at the data set's files; the function is told of each."""
+        """Enter the check of the data set's files; yield a function to call after each file."""
         yield lambda done, total: None
 
     @contextmanager
     def running(self, sessions: int) -> Iterator[None]:
-        """Around the sessions."""
+        """Enter the sessions."""
         yield
 
     def note(self, text: str) -> None:
-        """Something that the reader of the figures should know."""
+        """Show a note that matters for the figures."""
 
     def testing(self, done: int, total: int) -> None:
-        """The test set is read, and extracted where its latents are kept."""
+        """Show how many test frames were read."""
 
     def starting(self, result: StartResult) -> None:
-        """What the bundle shipped with was tested before the first session."""
+        """Show the accuracy before the first session, for a bundle that shipped with classes."""
 
     def learning(self, classes: Sequence[str]) -> None:
-        """A session begins."""
+        """Show that a session begins."""
 
     def step(self, phase: str, done: int, total: int | None) -> None:
-        """Where the session stands."""
+        """Show the progress of the session."""
 
     def learned(self, result: SessionResult) -> None:
-        """The session is committed and judged."""
+        """Show the result of a session that was committed and tested."""
 
 
 class LineWatcher(Watcher):
-    """Plain lines, for logs and pipes."""
+    """Prints plain lines, for logs and pipes."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -66,7 +67,7 @@ class LineWatcher(Watcher):
             nonlocal said
             if not said and time.monotonic() - started > LONG:
                 said = True
-                self._say(f"looking at {total} files")
+                self._say(f"checking {total} files")
 
         yield on_file
 
@@ -97,13 +98,13 @@ class LineWatcher(Watcher):
 
 
 class LiveWatcher(Watcher):
-    """Bars on a terminal."""
+    """Draws bars on a terminal."""
 
     def __init__(self, stream: TextIO) -> None:
         try:
             from rich.console import Console
         except ImportError as error:
-            raise MissingExtra("rich", "device") from error
+            raise missing("rich") from error
         self._console = Console(file=stream)
         self._progress: Progress | None = None
         self._test: TaskID | None = None
@@ -154,7 +155,7 @@ class LiveWatcher(Watcher):
 
     def learned(self, result: SessionResult) -> None:
         if self._progress is not None and self._all is not None:
-            # Short, so that the bars still fit into 80 columns.
+            # Keep it short, so that the bars fit into 80 columns.
             said = f"{result.accuracy_seen:.0%} of {result.classes_seen} taught"
             self._progress.update(self._all, completed=result.session, said=said)
 
@@ -165,22 +166,22 @@ class LiveWatcher(Watcher):
 
 
 def _accuracy(result: SessionResult) -> str:
-    """Both figures, and what each counts: early in a stream most of the test set is unseen."""
+    """Return both accuracies: early in a stream most of the test set has not been taught."""
     return (
-        f"recognises {result.accuracy_seen:.1%} of the {result.classes_seen} classes taught, "
-        f"{result.accuracy:.1%} of the whole test set"
+        f"accuracy {result.accuracy_seen:.1%} on the {result.classes_seen} classes taught, "
+        f"{result.accuracy:.1%} on the whole test set"
     )
 
 
 def _start(result: StartResult) -> str:
     return (
-        f"recognises {result.accuracy_known:.1%} of the {len(result.classes)} classes it shipped "
-        f"with, {result.accuracy:.1%} of the whole test set"
+        f"accuracy {result.accuracy_known:.1%} on the {len(result.classes)} classes it shipped "
+        f"with, {result.accuracy:.1%} on the whole test set"
     )
 
 
 def watch(stream: TextIO | None = None) -> Watcher:
-    """The watcher that suits a stream, stderr by default."""
+    """Return bars for a terminal, lines for any other stream; the default is stderr."""
     stream = stream or sys.stderr
     return LiveWatcher(stream) if stream.isatty() else LineWatcher(stream)
 

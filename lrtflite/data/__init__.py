@@ -1,12 +1,13 @@
 """Frame sources and the streams of learning sessions cut from them.
 
-A source gives clips of labelled frames, `make_stream` cuts its training clips into batches: what a
-device sees in one learning session each. Frames are read only when someone iterates over them.
+A source has clips of labelled frames. `make_stream` cuts its training clips into batches; a device
+learns one batch in one session. Frames are read only during iteration.
 """
 
 from __future__ import annotations
 
 from lrtflite.data.notes import source_notes
+from lrtflite.data.registry import SourceEntry, open_source
 from lrtflite.data.source import (
     Clip,
     Frame,
@@ -14,7 +15,7 @@ from lrtflite.data.source import (
     ListedSource,
     OnFile,
     Part,
-    open_source,
+    SourceRequest,
 )
 from lrtflite.data.stream import (
     Batch,
@@ -34,6 +35,8 @@ __all__ = [
     "ListedSource",
     "OnFile",
     "Part",
+    "SourceEntry",
+    "SourceRequest",
     "StreamOptions",
     "describe_stream",
     "make_stream",

@@ -1,4 +1,4 @@
-"""`folder:PATH`: one folder of images or videos per class, some of each class held out for testing.
+"""`folder:PATH`: one folder of images or videos per class; some files are held out for testing.
 
 things/
     mug/     IMG_1.jpg  IMG_2.jpg  kitchen.mp4
@@ -9,35 +9,35 @@ from __future__ import annotations
 
 import unicodedata
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from lrtflite.data.choice import ClassChoice, pick_classes
-from lrtflite.data.media import ANIMATIONS, MEDIA, STILLS, VIDEOS, frame_rate, read_frames
+from lrtflite.data.media import ANIMATIONS, MEDIA, STILLS, VIDEOS, frames_per_second, read_frames
 from lrtflite.data.only_video import divide, held_out, only_video_note
-from lrtflite.data.source import Clip, Frame, OnFile
+from lrtflite.data.source import Clip, Frame, OnFile, SourceRequest
 from lrtflite.data.spec import check_settings
 from lrtflite.data.unreadable import entries_of, look_at, refuse_unreadable
 from lrtflite.errors import DataError, InputError
-from lrtflite.slots import MOST_CHARACTERS, check_label
+from lrtflite.labels import MOST_CHARACTERS, check_label
 
-# Left behind beside pictures by cameras, annotation tools and file managers.
+# Suffixes of files that cameras, annotation tools and file managers leave next to pictures.
 COMPANIONS = (".txt", ".md", ".json", ".csv", ".xml", ".yaml", ".yml", ".aae", ".db", ".ini")
 
 
 class FolderSource:
     """Pictures in one folder per class, classes and files in the order of their names.
 
-    In each class `test_fraction` of the files (rounded, at least one) is held out, drawn by `seed`
-    and the class's name, so that another class more or less changes nothing. A video is on one
-    side only, unless it is all a class has: then its last part is held out, after a gap, and
-    `notes` says so. Classes that `choice` leaves out are not looked at.
+    In each class `test_fraction` of the files (rounded, at least one) is held out for testing. The
+    draw depends on `seed` and the class's name only, so adding another class changes nothing. A
+    video is on one side only, unless it is the only file of its class: then its last part is held
+    out, after a gap, and `notes` says so. Files of classes outside `choice` are not read.
 
-    Every file is looked at first. An unreadable one is an error; with `skip_unreadable` it is left
-    out and named in `skipped`, after it took part in the draw: the others stay on their side,
-    unless that leaves the other side empty.
+    Every file is checked first. An unreadable file is an error; with `skip_unreadable` it is left
+    out and named in `skipped`. Unreadable files take part in the draw, so the other files stay on
+    their side, unless that would leave one side empty.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class FolderSource:
         if not 0 < test_fraction < 1:
             raise DataError(
                 f"Expected a held-out fraction between 0 and 1, got {test_fraction}; "
-                "write folder:PATH?test=0.33"
+                "write for example folder:PATH?test=0.33"
             )
         self.name = f"folder:{path}"
         self.size = size
@@ -90,7 +90,7 @@ class FolderSource:
         test_fraction: float,
         rng: np.random.Generator,
     ) -> None:
-        """Divide a class; `lengths` has the frames of the files that can be read."""
+        """Divide the files of a class; `lengths` has the frame count of each readable file."""
         drawn = [files[i] for i in rng.permutation(len(files))]
         cut = held_out(len(files), test_fraction) if len(files) > 1 else 0
         test = [file for file in drawn[:cut] if file in lengths]
@@ -123,7 +123,7 @@ class FolderSource:
                 f"one to test with), got {got}; add some"
             )
         [file] = readable
-        stop, start = divide(lengths[file], test_fraction, frame_rate(file))
+        stop, start = divide(lengths[file], test_fraction, frames_per_second(file))
         self._train.append(self._clip(label, file, 0, stop))
         self._test.append(self._clip(label, file, start, lengths[file]))
         self._only_videos.append(self.classes[label])
@@ -137,41 +137,34 @@ class FolderSource:
         return Clip(label, f"{self.classes[label]}/{file.name}", stop - start, reader)
 
 
-def open_folder(
-    path: Path,
-    settings: Mapping[str, str],
-    *,
-    size: int,
-    seed: int,
-    choice: ClassChoice | None = None,
-    skip_unreadable: bool = False,
-    on_file: OnFile | None = None,
-) -> FolderSource:
-    """`folder:PATH?test=FRACTION`."""
-    check_settings("folder:PATH", settings, ["test"])
+def open_folder(request: SourceRequest) -> FolderSource:
+    """Open `folder:PATH?test=FRACTION`."""
+    check_settings("folder:PATH", request.settings, ["test"])
     try:
-        test_fraction = float(settings.get("test", 1 / 3))
+        test_fraction = float(request.settings.get("test", 1 / 3))
     except ValueError:
         raise DataError(
-            f"Expected a number after folder:PATH?test=, got {settings['test']!r}"
+            f"Expected a number after folder:PATH?test=, got {request.settings['test']!r}; "
+            "write for example ?test=0.25"
         ) from None
     return FolderSource(
-        path,
-        size=size,
-        seed=seed,
+        Path(request.argument).expanduser(),
+        size=request.size,
+        seed=request.seed,
         test_fraction=test_fraction,
-        choice=choice,
-        skip_unreadable=skip_unreadable,
-        on_file=on_file,
+        choice=request.choice,
+        skip_unreadable=request.skip_unreadable,
+        on_file=request.on_file,
     )
 
 
 def _class_folders(path: Path) -> dict[str, Path]:
-    """Return the folder of each class, in the order of their names."""
+    """Return the folder of each class, in the order of the class names."""
     if not path.is_dir():
-        what = "is no folder" if path.exists() else "is not there"
+        what = "is not a folder" if path.exists() else "does not exist"
         raise DataError(
-            f"Expected a folder with one folder of pictures per class, got {path}, which {what}"
+            f"Expected a folder with one folder of pictures per class, got {path}, which {what}; "
+            "check the path"
         )
     entries = [entry for entry in entries_of(path) if not entry.name.startswith(".")]
     folders: dict[str, Path] = {}
@@ -179,35 +172,38 @@ def _class_folders(path: Path) -> dict[str, Path]:
         name = _class_name(folder)
         if name in folders:
             raise DataError(
-                f"Expected one folder for each class in {path}, got two that are named {name!r} "
-                "and differ in how an accent is stored; merge them"
+                f"Expected one folder per class in {path}, got two named {name!r} whose accents "
+                "are encoded differently; merge them"
             )
         folders[name] = folder
     if not folders:
         loose = sum(1 for entry in entries if entry.suffix.lower() in MEDIA)
         what = f"{loose} pictures directly in it" if loose else "no folder in it"
-        raise DataError(f"Expected one folder of pictures per class in {path}, got {what}")
+        raise DataError(
+            f"Expected one folder of pictures per class in {path}, got {what}; "
+            "make a folder for each class and move its pictures there"
+        )
     return folders
 
 
 def _class_name(folder: Path) -> str:
-    """Return a folder's name as the learner's label for it."""
+    """Return the class name of a folder, as the learner will spell it."""
     try:
         return check_label(folder.name)
     except InputError as error:
         raise DataError(
-            f"Expected folders in {folder.parent} named as their class, in one line of at most "
+            f"Expected class names as folder names in {folder.parent}, one line of at most "
             f"{MOST_CHARACTERS} characters, got {folder.name[:40]!r}; rename it"
         ) from error
 
 
 def _order(path: Path) -> str:
-    """Sort by name, whichever Unicode form the file system stores: macOS decomposes accents."""
+    """Return the sort key of a path: its name in NFC, because macOS decomposes accents."""
     return unicodedata.normalize("NFC", path.name)
 
 
 def _media_files(folder: Path) -> list[Path]:
-    """The class's files by name. A file that is not understood is an error, never left out."""
+    """Return a class's files by name; raise DataError for a file of an unknown kind."""
     files = []
     for entry in sorted(entries_of(folder), key=_order):
         suffix = entry.suffix.lower()

@@ -1,6 +1,7 @@
-"""Still images, animations and videos on disk as frames of one size.
+"""Read still images, animations and videos on disk as frames of one size.
 
-Pillow reads images and animations, PyAV videos; each is imported when the first such file is met.
+Pillow reads images and animations, PyAV reads videos. Each is imported when the first such file is
+read.
 """
 
 from __future__ import annotations
@@ -14,7 +15,8 @@ import numpy as np
 
 from lrtflite.data.picture_ends import read_ends
 from lrtflite.data.source import Frame
-from lrtflite.errors import DataError, MissingExtra, UnreadableFile
+from lrtflite.errors import DataError, UnreadableFile
+from lrtflite.extras import missing
 from lrtflite.frames import fit_frame
 from lrtflite.image_file import open_image, unreadable, upright_rgb
 
@@ -25,10 +27,10 @@ MEDIA = STILLS + ANIMATIONS + VIDEOS
 
 
 def count_frames(path: Path) -> int:
-    """Return how many frames a file holds; raise UnreadableFile if it cannot be read.
+    """Return the number of frames in a file; raise UnreadableFile if it cannot be read.
 
-    Of a picture, the header and the end are looked at. Only one that does not end as it should is
-    decoded: it may be cut off, or a camera has added bytes of its own.
+    A picture's header and end are checked. A picture with an unexpected end is decoded as well: it
+    may be truncated, or its camera may have appended bytes.
     """
     if path.suffix.lower() in VIDEOS:
         return _count_video(path)
@@ -51,25 +53,25 @@ def _count_video(path: Path) -> int:
     with _open_video(path) as container:
         video = container.streams.video[0]
         if video.codec_context.name == "vp8":
-            # VP8 has packets that are never shown, so only decoding tells.
+            # Some VP8 packets are never shown, so the frames must be decoded to count them.
             return sum(1 for _ in container.decode(video))
         return sum(1 for packet in container.demux(video) if packet.size and not packet.is_discard)
 
 
-def frame_rate(path: Path) -> float | None:
-    """Return the frames per second of a video or an animation; None if the file does not say."""
+def frames_per_second(path: Path) -> float | None:
+    """Return the frame rate of a video or an animation; None if the file lacks it."""
     if path.suffix.lower() in VIDEOS:
         with _open_video(path) as container:
             rate = container.streams.video[0].average_rate
             return float(rate) if rate else None
     with open_image(path) as image:
-        image.load()  # WebP knows the time of a frame only once it is decoded
+        image.load()  # Pillow knows the duration of a WebP frame only after decoding
         duration = image.info.get("duration")
         return 1000 / duration if duration else None
 
 
 def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame]:
-    """The frames of a file at ascending `indices`, upright, (size, size, 3) uint8 RGB each."""
+    """Yield the frames of a file at ascending `indices`, upright, (size, size, 3) uint8 RGB."""
     if not len(indices):
         return
     if path.suffix.lower() not in VIDEOS:
@@ -86,7 +88,7 @@ def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame
         for count, frame in enumerate(container.decode(video=0), start=1):
             if count <= target:
                 continue
-            # The display matrix of a phone held upright; its angle is counter-clockwise.
+            # A phone held upright stores a rotation, counter-clockwise in degrees.
             upright = np.rot90(frame.to_ndarray(format="rgb24"), round(frame.rotation / 90))
             yield fit_frame(upright, size)
             following = next(wanted, None)
@@ -95,22 +97,23 @@ def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame
             target = following
     raise DataError(
         f"Expected more than {target} frames in {path}, got {count}; "
-        "the video is cut short: encode it again or remove it"
+        "the video is truncated: encode it again or remove it"
     )
 
 
 @contextmanager
 def _open_video(path: Path) -> Iterator[Any]:
-    """A PyAV container with a video stream; errors as with `open_image`."""
+    """Open a PyAV container with a video stream; raise UnreadableFile as `open_image` does."""
     try:
         import av
     except ImportError:
-        raise MissingExtra("PyAV", "video") from None
+        raise missing("av") from None
     try:
         with av.open(str(path)) as container:
             if not container.streams.video:
                 raise UnreadableFile(
-                    f"Expected a video in {path}, got a file without pictures", "no pictures in it"
+                    f"Expected a video in {path}, got a file without a video stream; remove it",
+                    "no video stream",
                 )
             yield container
     except av.FFmpegError as error:

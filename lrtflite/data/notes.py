@@ -1,4 +1,4 @@
-"""What the reader of a result should know about its data set."""
+"""Remarks on a data set to print next to a result."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from lrtflite.data.unreadable import skipped_note
 
 @runtime_checkable
 class NotedSource(FrameSource, Protocol):
-    """A source that has something to say about how it divides its frames."""
+    """A source with remarks on how it divides its frames into training and test."""
 
     @property
     def notes(self) -> tuple[str, ...]: ...
 
 
 def source_notes(source: FrameSource) -> tuple[str, ...]:
-    """Say what was left out of a source, and what makes its figures better than they should be."""
+    """Return remarks on files left out of a source and on causes of optimistic figures."""
     skipped = skipped_note(source)
     notes = source.notes if isinstance(source, NotedSource) else ()
     return notes if skipped is None else (skipped, *notes)

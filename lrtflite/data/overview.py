@@ -1,4 +1,4 @@
-"""Count what a data set gives: the clips and frames of each class, on each side of the split."""
+"""Count the clips and frames of each class of a data set, for training and for testing."""
 
 from __future__ import annotations
 
@@ -13,19 +13,20 @@ from lrtflite.data.source import Clip, FrameSource, ListedSource
 
 @dataclass(frozen=True)
 class Amount:
-    """Clips and the frames in them. A picture is a clip of one frame."""
+    """A number of clips and of the frames in them. A picture is a clip of one frame."""
 
     clips: int
     frames: int
 
     @classmethod
     def of(cls, clips: Sequence[Clip]) -> Amount:
+        """Count clips and their frames."""
         return cls(len(clips), sum(clip.length for clip in clips))
 
 
 @dataclass(frozen=True)
 class ClassOverview:
-    """One class: "pictures", "videos" or both in `kind`, and what each side of the split has."""
+    """One class, with its training and test amounts; `kind` comes from `kind_of`."""
 
     name: str
     kind: str
@@ -35,9 +36,9 @@ class ClassOverview:
 
 @dataclass(frozen=True)
 class Overview:
-    """A data set: its classes in their order, totals, and what its reader should know.
+    """A data set: its classes in their order, totals, and remarks for the reader.
 
-    `protocol` and `sessions` describe published batches; both are None where there are none.
+    `protocol` and `sessions` (a number) describe published batches; without them, both are None.
     """
 
     dataset: str
@@ -55,7 +56,7 @@ class Overview:
 
 
 def overview(source: FrameSource) -> Overview:
-    """Count the clips and frames of a source. Reads no frame."""
+    """Count the clips and frames of a source, without reading a frame."""
     train, test = _by_label(source.train_clips()), _by_label(source.test_clips())
     classes = tuple(
         ClassOverview(
@@ -93,9 +94,9 @@ def _by_label(clips: Sequence[Clip]) -> dict[int, list[Clip]]:
 
 
 def _empty_sides(classes: Sequence[ClassOverview]) -> Iterator[str]:
-    """Name the classes that cannot be learned or cannot be tested."""
+    """Yield remarks on classes without training frames or without test frames."""
     untaught = [each.name for each in classes if not each.train.frames]
     untested = [each.name for each in classes if not each.test.frames]
-    for names, lack in ((untaught, "nothing to learn from"), (untested, "nothing to test with")):
+    for names, lack in ((untaught, "no training frames"), (untested, "no test frames")):
         if names:
             yield f"{first_few(names)}: {lack}."

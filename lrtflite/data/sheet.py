@@ -1,6 +1,6 @@
-"""A contact sheet: a picture with some training frames and some test frames of each class.
+"""Draw a contact sheet: a picture with training frames and test frames of each class.
 
-Pillow draws it, and is imported when a sheet is asked for.
+Pillow draws it and is imported only then.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from lrtflite.data.overview import Amount
 from lrtflite.data.source import Clip, Frame, FrameSource, Part
-from lrtflite.errors import require
+from lrtflite.evenly import evenly
+from lrtflite.extras import require
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -22,20 +23,20 @@ if TYPE_CHECKING:
     Font = FreeTypeFont | ImageFont
 
 MOST_CLASSES = 30
-TRAINING, TEST = 6, 3  # frames of each class
+TRAINING, TEST = 6, 3  # maximum number of frames shown per class
 
-# Pixels.
+# Sizes in pixels.
 CELL = 96
 SPACE = 6
 MARGIN = 16
-NAMES = 168  # width of the column with the names
-HEAD = 76
+NAMES = 168  # width of the column of class names
+HEADING = 76
 ROW = CELL + 2 * SPACE
 
 INK, GREY, LINE = "#1f2328", "#6a737d", "#e1e4e8"
 TEST_INK, TEST_GROUND = "#b35900", "#fff1de"
 
-# Pillow's own font has ASCII alone; these are looked for where a name needs more.
+# Fonts to try for a name with characters outside ASCII, which Pillow's own font lacks.
 FONTS = (
     *("DejaVuSans.ttf", "NotoSans-Regular.ttf", "Arial.ttf", "LiberationSans-Regular.ttf"),
     *("NotoSansCJK-Regular.ttc", "Arial Unicode.ttf", "msyh.ttc", "PingFang.ttc"),
@@ -44,28 +45,28 @@ FONTS = (
 
 def check_drawing() -> None:
     """Raise MissingExtra unless a sheet can be drawn."""
-    require("PIL", extra="device")
+    require("PIL")
 
 
 def contact_sheet(source: FrameSource) -> bytes:
-    """Return a PNG of up to 30 classes, a row each, test frames on a ground of another colour."""
+    """Return a PNG with one row per class, up to 30; test frames have a coloured background."""
     check_drawing()
     from PIL import Image, ImageDraw
 
     shown = len(source.classes[:MOST_CLASSES])
     test_left = MARGIN + NAMES + TRAINING * (CELL + SPACE) + 2 * SPACE
     width = test_left + TEST * (CELL + SPACE) + SPACE + MARGIN
-    sheet = Image.new("RGB", (width, HEAD + shown * ROW + MARGIN), "white")
+    sheet = Image.new("RGB", (width, HEADING + shown * ROW + MARGIN), "white")
     draw = ImageDraw.Draw(sheet)
     draw.rectangle(
-        (test_left - SPACE, HEAD - 26, width - MARGIN, HEAD + shown * ROW), fill=TEST_GROUND
+        (test_left - SPACE, HEADING - 26, width - MARGIN, HEADING + shown * ROW), fill=TEST_GROUND
     )
     _heading(draw, source, shown, width)
-    draw.text((MARGIN + NAMES, HEAD - 21), "training", fill=INK, font=_font(14))
-    draw.text((test_left, HEAD - 21), "test, never taught", fill=TEST_INK, font=_font(14))
+    draw.text((MARGIN + NAMES, HEADING - 21), "training", fill=INK, font=_font(14))
+    draw.text((test_left, HEADING - 21), "test, not trained on", fill=TEST_INK, font=_font(14))
     train, test = source.train_clips(), source.test_clips()
     for label in range(shown):
-        top = HEAD + label * ROW
+        top = HEADING + label * ROW
         draw.line((MARGIN, top, width - MARGIN, top), fill=LINE)
         of_class = [[clip for clip in clips if clip.label == label] for clips in (train, test)]
         _name(draw, top, source.classes[label], *map(Amount.of, of_class))
@@ -77,12 +78,11 @@ def contact_sheet(source: FrameSource) -> bytes:
 
 
 def spread(clips: Sequence[Clip], count: int) -> list[Part]:
-    """Choose up to `count` frames, evenly spread over the clips, then inside each clip."""
+    """Choose up to `count` frames, spread evenly over the clips and within each clip."""
     shares = [count * (k + 1) // len(clips) - count * k // len(clips) for k in range(len(clips))]
     parts = []
     for clip, share in zip(clips, shares):
-        taken = min(share, clip.length)
-        indices = tuple((2 * k + 1) * clip.length // (2 * taken) for k in range(taken))
+        indices = evenly(clip.length, share, place="middle")
         if indices:
             parts.append((clip, indices))
     return parts
@@ -104,7 +104,7 @@ def _heading(draw: ImageDraw, source: FrameSource, shown: int, width: int) -> No
 
 
 def _name(draw: ImageDraw, top: int, name: str, train: Amount, test: Amount) -> None:
-    """Write a class's name, in two lines if it is long, and its counts below."""
+    """Write a class's name, on two lines if it is long, and its counts below."""
     width = NAMES - 2 * SPACE
     font, drawn = _covering(name, 15)
     first = _cut(drawn, font, width)
@@ -130,7 +130,7 @@ def _frames(sheet: Image, left: int, top: int, parts: Sequence[Part]) -> None:
     from PIL import Image
 
     for column, frame in enumerate(_read(parts)):
-        # A frame smaller than a cell shows its pixels, as the network gets them.
+        # Without smoothing, a small frame shows the pixels that the network gets.
         smaller = frame.shape[0] > CELL
         resample = Image.Resampling.LANCZOS if smaller else Image.Resampling.NEAREST
         picture = Image.fromarray(frame).resize((CELL, CELL), resample)
@@ -143,7 +143,7 @@ def _read(parts: Sequence[Part]) -> Iterator[Frame]:
 
 
 def _cut(text: str, font: Font, width: int) -> str:
-    """Return the start of the text that fits into `width`, up to a gap between words if any."""
+    """Return the start of the text that fits into `width`, cut between words if possible."""
     if font.getlength(text) <= width:
         return text
     end = next(n for n in range(len(text), 0, -1) if n == 1 or font.getlength(text[:n]) <= width)
@@ -152,7 +152,7 @@ def _cut(text: str, font: Font, width: int) -> str:
 
 
 def _shortened(text: str, font: Font, width: int) -> str:
-    """Return the text, or as much of it as fits into `width` and an ellipsis."""
+    """Return the text, shortened with an ellipsis if it is wider than `width`."""
     if font.getlength(text) <= width:
         return text
     while text and font.getlength(f"{text}...") > width:
@@ -161,7 +161,7 @@ def _shortened(text: str, font: Font, width: int) -> str:
 
 
 def _covering(text: str, size: int) -> tuple[Font, str]:
-    """Return a font for the text; without one, the text's ASCII letters and ? for the others."""
+    """Return a font with all letters of the text, or the default font and the text in ASCII."""
     from PIL import ImageFont
 
     if text.isascii():
@@ -169,7 +169,7 @@ def _covering(text: str, size: int) -> tuple[Font, str]:
     for name in FONTS:
         try:
             font = ImageFont.truetype(name, size)
-        except OSError:  # not installed here
+        except OSError:  # not installed
             continue
         missing = bytes(font.getmask("\U0010ffff"))
         if all(c.isspace() or bytes(font.getmask(c)) != missing for c in text):

@@ -1,7 +1,7 @@
 """Cut a source's training clips into batches: NIC, "new instances and classes".
 
-A batch is what one learning session sees. The first has several classes, each later one a single
-object, and old classes and new ones come mixed (Lomonaco et al., NICv2).
+A device learns one batch in one session. The first batch has several classes. Each later batch has
+a single class, new or seen before (Lomonaco et al., NICv2).
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import numpy as np
 
 from lrtflite.data.source import Clip, Frame, FrameSource, ListedSource, Part
 from lrtflite.errors import DataError, InputError
+from lrtflite.evenly import evenly
 
 
 @dataclass(frozen=True)
 class Batch:
-    """What one learning session sees: some frames of some clips, read when iterated over."""
+    """The frames that one session learns: parts of clips, read only during iteration."""
 
     parts: tuple[Part, ...]
 
@@ -33,7 +34,7 @@ class Batch:
         return tuple(sorted({clip.label for clip, _ in self.parts}))
 
     def frames(self) -> Iterator[Frame]:
-        """The frames, one by one: (size, size, 3) uint8 RGB."""
+        """Yield the frames one by one, (size, size, 3) uint8 RGB."""
         for clip, indices in self.parts:
             yield from clip.read(indices)
 
@@ -43,12 +44,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class StreamOptions:
-    """How a stream is cut.
+    """Settings of a stream.
 
-    `first_classes`: classes in the first batch (all, where the source has fewer). `visits`: in how
-    many batches each class comes; a class with less material comes less often. `batch_frames`: at
-    most so many frames of each class in a batch, evenly spread; None takes all. `seed`: which
-    classes come first, and in which order the rest.
+    - `first_classes`: number of classes in the first batch, or all if the source has fewer.
+    - `visits`: number of batches that show each class; fewer for a class with too few clips.
+    - `batch_frames`: maximum number of frames per class in a batch, evenly spread; None uses all.
+    - `seed`: decides which classes are in the first batch, and the order of the rest.
     """
 
     first_classes: int = 10
@@ -63,11 +64,14 @@ class StreamOptions:
             if key == "batch_frames" and value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
-                raise InputError(f"Expected {key} as an integer of at least {low}, got {value!r}")
+                raise InputError(
+                    f"Expected {key} as an integer of at least {low}, got {value!r}; "
+                    f"the default is {getattr(type(self), key)}"
+                )
 
 
 def whole_batch(source: FrameSource, batch_frames: int | None = None) -> Batch:
-    """All training frames in one batch, at most `batch_frames` of each class, evenly spread."""
+    """Return one batch of all training frames, at most `batch_frames` per class, evenly spread."""
     parts = tuple((clip, tuple(range(clip.length))) for clip in source.train_clips())
     return Batch(_cap(parts, batch_frames))
 
@@ -78,9 +82,9 @@ def make_stream(
     *,
     known: frozenset[int] = frozenset(),
 ) -> list[Batch]:
-    """The source's own batches where its authors published lists, else a NIC stream.
+    """Return the source's published batches, or a NIC stream if it has none.
 
-    Published lists decide everything but `batch_frames`; `known` is as in `nic_stream`.
+    Published batches ignore all options except `batch_frames`; `known` is as in `nic_stream`.
     """
     options = options or StreamOptions()
     if not isinstance(source, ListedSource):
@@ -91,7 +95,7 @@ def make_stream(
 def describe_stream(
     source: FrameSource, options: StreamOptions | None = None
 ) -> dict[str, str | int | None]:
-    """What a report prints about a stream: the data set, the protocol and the options it heeds."""
+    """Return a report's facts about a stream: data set, protocol and the options in use."""
     options = options or StreamOptions()
     facts: dict[str, str | int | None] = {"dataset": source.name, "protocol": "nic"}
     if isinstance(source, ListedSource):
@@ -107,13 +111,14 @@ def nic_stream(
     *,
     known: frozenset[int] = frozenset(),
 ) -> list[Batch]:
-    """A first batch of several classes, then batches of one class each, old and new mixed.
+    """Return a first batch of several classes, then batches of one class each, old and new mixed.
 
-    Classes that are `known` already have had their first visit: only later ones come.
+    A visit is one batch that shows a class. Labels in `known` have had their first visit before the
+    stream begins, so the stream has only their later visits.
 
-    A video is one visit of its class; still images are shuffled and cut into as many visits as
-    asked for. As in NICv2, new classes arrive over the whole stream; in a plain shuffle of many
-    visits almost every class would arrive near the start.
+    A video is one visit of its class. Still images are shuffled and divided among `visits`. As in
+    NICv2, new classes arrive throughout the stream; in a plain shuffle of many visits almost every
+    class would arrive near the start.
 
     INVARIANT: no frame is in two batches, no batch is empty, and a class is in the first batch
     if and only if it is one of the first classes.
@@ -130,7 +135,7 @@ def nic_stream(
                 "got none; add some or remove the class"
             )
     if not clips:
-        raise DataError(f"Expected at least one class in {source.name}, got none")
+        raise DataError(f"Expected at least one class in {source.name}, got none; add one")
 
     visits = [
         [_cap(parts, options.batch_frames) for parts in _visits(clips[label], options.visits, rng)]
@@ -143,8 +148,8 @@ def nic_stream(
     stream = [opening, *rest] if first else rest
     if not stream:
         raise InputError(
-            f"Expected a class of {source.name} to teach, got only classes that the bundle knows; "
-            "add others, or let them come again with --visits 2"
+            f"Expected a new class in {source.name}, got only classes that the bundle knows; "
+            "add others, or show these again with --visits 2"
         )
     return stream
 
@@ -152,11 +157,11 @@ def nic_stream(
 def _mix(
     visits: list[list[tuple[Part, ...]]], first: set[int], rng: np.random.Generator
 ) -> Iterator[tuple[Part, ...]]:
-    """The visits after the first batch: new classes at an even pace, old ones between them."""
+    """Yield the visits after the first batch: new classes at an even pace, old ones between."""
     new = [label for label in rng.permutation(len(visits)).tolist() if label not in first]
     old = [parts for label in sorted(first) for parts in visits[label][1:]]
     left = sum(map(len, visits)) - len(first)
-    # The last class to arrive still needs room for its later visits.
+    # Leave room for the later visits of the last class to arrive.
     tail = max(map(len, visits)) - 1
     while left:
         if new and (not old or rng.uniform() * max(left - tail, 1) < len(new)):
@@ -169,7 +174,7 @@ def _mix(
 
 
 def _visits(clips: list[Clip], visits: int, rng: np.random.Generator) -> list[tuple[Part, ...]]:
-    """Up to `visits` portions of a class, each of one video or of some still images."""
+    """Return up to `visits` portions of a class, each one video or some still images."""
     shuffled = [clips[i] for i in rng.permutation(len(clips))]
     videos = [clip for clip in shuffled if clip.length > 1]
     stills = [clip for clip in shuffled if clip.length == 1]
@@ -182,16 +187,13 @@ def _visits(clips: list[Clip], visits: int, rng: np.random.Generator) -> list[tu
 
 
 def _cap(parts: tuple[Part, ...], limit: int | None) -> tuple[Part, ...]:
-    """At most `limit` frames of each class, evenly spread over its frames in order."""
+    """Keep at most `limit` frames of each class, evenly spread over its frames in order."""
     if limit is None:
         return parts
     total: dict[int, int] = {}
     for clip, indices in parts:
         total[clip.label] = total.get(clip.label, 0) + len(indices)
-    keep = {
-        label: {k * n // limit for k in range(limit)} if n > limit else set(range(n))
-        for label, n in total.items()
-    }
+    keep = {label: set(evenly(n, limit)) for label, n in total.items()}
     seen = dict.fromkeys(total, 0)
     kept: list[Part] = []
     for clip, indices in parts:

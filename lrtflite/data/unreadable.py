@@ -1,4 +1,4 @@
-"""Look at every file of a data set before any is used, and name those that cannot be read."""
+"""Check every file of a data set before use, and name the files that cannot be read."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lrtflite.errors import DataError, UnreadableFile
 
 @runtime_checkable
 class CheckedSource(FrameSource, Protocol):
-    """A source of files, which were looked at; `skipped` names those that were left out."""
+    """A source of files that were checked; `skipped` names the files that were left out."""
 
     @property
     def skipped(self) -> tuple[str, ...]: ...
@@ -23,7 +23,7 @@ class CheckedSource(FrameSource, Protocol):
 
 @dataclass(frozen=True)
 class Look:
-    """The frames in each readable file, and why each of the others cannot be read."""
+    """The frames in each readable file, and the reason why each other file cannot be read."""
 
     lengths: dict[Path, int]
     faults: dict[Path, str]
@@ -34,7 +34,7 @@ class Look:
 
 
 def look_at(files: Sequence[Path], *, on_file: OnFile | None = None) -> Look:
-    """Look at header and size of each file; see `count_frames`."""
+    """Count the frames of each file, calling `on_file` after each; see `count_frames`."""
     look = Look({}, {})
     for number, path in enumerate(files, start=1):
         try:
@@ -47,7 +47,7 @@ def look_at(files: Sequence[Path], *, on_file: OnFile | None = None) -> Look:
 
 
 def refuse_unreadable(look: Look, root: Path, *, name: str) -> None:
-    """Raise DataError if there is an unreadable file in the data set `name`."""
+    """Raise DataError if the data set `name` has an unreadable file."""
     if look.faults:
         total = len(look.lengths) + len(look.faults)
         raise DataError(
@@ -58,22 +58,23 @@ def refuse_unreadable(look: Look, root: Path, *, name: str) -> None:
 
 
 def skipped_files(source: FrameSource) -> tuple[str, ...]:
-    """Name the files that were left out of a source."""
+    """Return the names of the files that were left out of a source."""
     return source.skipped if isinstance(source, CheckedSource) else ()
 
 
 def skipped_note(source: FrameSource) -> str | None:
-    """Say what was left out of a source; None if nothing was."""
+    """Return a remark on the files left out of a source; None if none were."""
     skipped = skipped_files(source)
     were = "file was" if len(skipped) == 1 else "files were"
     return f"{len(skipped)} unreadable {were} left out: {first_few(skipped)}." if skipped else None
 
 
 def entries_of(folder: Path) -> list[Path]:
-    """Return what a folder holds, in no order, or raise DataError if it cannot be looked into."""
+    """Return the entries of a folder, in any order; raise DataError if it cannot be listed."""
     try:
         return list(folder.iterdir())
     except OSError as error:
         raise DataError(
-            f"Cannot look into {folder}: {error.strerror or error}; check its permissions"
+            f"Expected a folder that can be listed, got {folder} ({error.strerror or error}); "
+            "check its permissions"
         ) from error

@@ -1,4 +1,4 @@
-"""Batch Renormalization (Ioffe, 2017), the normalisation of every layer of the paper's network."""
+"""Batch Renormalization (Ioffe, 2017), which normalises every layer of the paper's network."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from lrtflite.errors import ModelError
 
 @keras.utils.register_keras_serializable(package="lrtflite")
 class BatchRenorm(keras.layers.Layer):
-    """Normalises over every axis but the last, in training close to what inference will do.
+    """Normalises over every axis but the last; training output stays close to inference output.
 
-    With batch moments mu_B, sigma_B and moving ones mu, sigma (all sqrt(variance + epsilon)):
+    mu_B and sigma_B are the mean and standard deviation of the mini-batch, mu and sigma the moving
+    ones, with sigma = sqrt(variance + epsilon):
 
         r = clip(sigma_B / sigma, 1 / r_max, r_max)
         d = clip((mu_B - mu) / sigma, -d_max, d_max)
@@ -22,19 +23,20 @@ class BatchRenorm(keras.layers.Layer):
 
     No gradient flows through r and d, and both use the moments from before the step's update.
     The moving variance averages the unbiased batch variance, m / (m - 1) times sigma_B^2.
-    Inference replaces the batch moments by the moving ones. `r_max=1, d_max=0` is Batch Norm.
+    Inference uses the moving moments instead of the batch moments. `r_max=1, d_max=0` is Batch
+    Norm.
 
-    The limits and the moment rate are scalar weights: `set_limits` changes them in the middle of
-    a training, and a saved layer keeps what it had. A layer with `trainable=False` normalises
-    as in inference, unless `adapt_moments` is set: then gamma and beta stay and its moments
-    move, as the paper does below the replay layer.
+    The limits and the momentum are scalar weights: `set_limits` changes them during training, and
+    a saved layer keeps them. A layer with `trainable=False` normalises as in inference. With
+    `adapt_moments` such a layer still moves its moments while gamma and beta stay, as the paper
+    does below the replay layer.
 
     Args:
         momentum: share of the old moment kept at each step (paper: 0.99995 with latent replay).
         epsilon: added to a variance before its square root.
         r_max: limit of r, at least 1 (paper: 1.25).
         d_max: limit of d, at least 0 (paper: 0.5).
-        adapt_moments: whether the moments move while the layer is frozen.
+        adapt_moments: True moves the moments even while the layer is frozen.
 
     Shapes: `(N, ..., C) float32` in and out.
 
@@ -72,7 +74,9 @@ class BatchRenorm(keras.layers.Layer):
     def build(self, input_shape: Any) -> None:
         channels = tf.TensorShape(input_shape)[-1]
         if channels is None:
-            raise ModelError(f"Expected a known last axis, got {input_shape}; fix the input size")
+            raise ModelError(
+                f"Expected a known last axis, got {input_shape}; give the input a fixed size"
+            )
 
         def moment(name: str, initial: str) -> tf.Variable:
             return self.add_weight(name, (channels,), initializer=initial, trainable=False)
@@ -105,7 +109,7 @@ class BatchRenorm(keras.layers.Layer):
         outputs = tf.nn.batch_normalization(
             inputs, mean, variance, self.gamma * d + self.beta, self.gamma * r, self.epsilon
         )
-        # INVARIANT: after r and d, which are defined by the moments from before this step.
+        # INVARIANT: the moments move after r and d are computed, which need the old moments.
         self._move_moments(mean, variance, count=tf.size(inputs) // inputs.shape[-1])
         return outputs
 
@@ -132,7 +136,7 @@ class BatchRenorm(keras.layers.Layer):
         d_max: float | None = None,
         momentum: float | None = None,
     ) -> None:
-        """Change limits or moment rate from now on, also inside a compiled training step."""
+        """Change the limits or the momentum, even inside a compiled training step."""
         given = {"r_max": r_max, "d_max": d_max, "momentum": momentum}
         changed = {name: value for name, value in given.items() if value is not None}
         _check_limits(**{**self.limits(), **changed})
@@ -142,7 +146,7 @@ class BatchRenorm(keras.layers.Layer):
                 getattr(self, name).assign(value)
 
     def limits(self) -> dict[str, float]:
-        """The present `r_max`, `d_max` and `momentum`."""
+        """Return the current `r_max`, `d_max` and `momentum`."""
         if not self.built:
             return dict(self._initial)
         return {name: _shortest(getattr(self, name).numpy()) for name in self._initial}
@@ -158,13 +162,13 @@ class BatchRenorm(keras.layers.Layer):
 
 def _check_limits(*, momentum: float, r_max: float, d_max: float) -> None:
     if not 0 <= momentum <= 1:
-        raise ModelError(f"Expected a momentum from 0 to 1, got {momentum}")
+        raise ModelError(f"Expected a momentum from 0 to 1, got {momentum}; the default is 0.99")
     if not r_max >= 1:
-        raise ModelError(f"Expected r_max of at least 1 (1 switches it off), got {r_max}")
+        raise ModelError(f"Expected r_max of at least 1, got {r_max}; 1 turns the scaling by r off")
     if not d_max >= 0:
-        raise ModelError(f"Expected d_max of at least 0 (0 switches it off), got {d_max}")
+        raise ModelError(f"Expected d_max of at least 0, got {d_max}; 0 turns the shift by d off")
 
 
 def _shortest(value: Any) -> float:
-    """The shortest decimal of a float32 scalar: 1.1, not 1.10000002384."""
+    """Return the shortest decimal of a float32 scalar: 1.1, not 1.10000002384."""
     return float(str(value))

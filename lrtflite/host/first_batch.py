@@ -1,7 +1,7 @@
-"""The first batch of a training, kept inside the saved model for the memory that will ship with it.
+"""Frames of the first batch, kept in the saved model to fill the replay memory that ships with it.
 
-The paper's app ships 500 latents of its ten classes: without something to replay, the first new
-class would push the old ones out.
+The paper's app ships 500 latents from its ten classes: without patterns to replay, a device would
+forget the old classes when it learns the first new one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
-from lrtflite.memory import balanced
+from lrtflite.replay.policies import balanced_choice
 
-# Frames kept, the same number of each class: as many as the paper's app has latents.
-KEPT = 500
-# Name inside the `.keras` file, which is a zip archive. Keras ignores what it did not write.
+# Maximum number of frames kept, spread evenly over the classes: the number of latents in the
+# paper's app.
+KEPT_FRAMES = 500
+# Name inside the `.keras` file, which is a zip archive. Keras ignores members it did not write.
 MEMBER = "lrtflite/first_batch.npz"
 
 
@@ -31,24 +32,25 @@ class FirstBatch:
     slots: NDArray[np.int32]
 
     def sample(self, count: int, rng: np.random.Generator) -> FirstBatch:
-        """Return at most `count` frames, the same number of each class as far as there are."""
-        kept = balanced(self.slots[:0], self.slots, capacity=count, session=1, rng=rng).picks
+        """Return at most `count` frames, as evenly over the classes as possible."""
+        kept = np.sort(balanced_choice(self.slots, count, rng))
         return FirstBatch(self.images[kept], self.slots[kept])
 
     def to_npz(self) -> bytes:
+        """Return the content of an `.npz` file with both arrays."""
         buffer = io.BytesIO()
         np.savez_compressed(buffer, images=self.images, slots=self.slots)
         return buffer.getvalue()
 
 
 def add_first_batch(path: Path, batch: FirstBatch) -> None:
-    """Put a batch into a `.keras` file that was just written."""
+    """Add `batch` to the `.keras` file at `path`, which must not have one yet."""
     with zipfile.ZipFile(path, "a") as archive:
         archive.writestr(MEMBER, batch.to_npz())
 
 
 def read_first_batch(path: Path) -> FirstBatch | None:
-    """Read the batch of a saved model; None where it has none."""
+    """Return the first batch of a saved model, or None if the file lacks one."""
     if not zipfile.is_zipfile(path):
         return None  # an .h5 file
     try:
@@ -60,5 +62,5 @@ def read_first_batch(path: Path) -> FirstBatch | None:
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
         raise ModelError(
             f"Expected the frames of the first batch in {path}, got a damaged {MEMBER} ({error}); "
-            "train it again, or convert with --seed-memory 0"
+            "train the model again, or convert it with --seed-memory 0"
         ) from error

@@ -10,23 +10,24 @@ import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.layer_names import BLOCKS, CONV1_FILTERS, MOST_CLASSES, check_network
+from lrtflite.layer_names import BLOCKS, CONV1_FILTERS, check_network
+from lrtflite.networks import MOST_CLASSES
 
 ACTIVATIONS = ("relu6", "relu")
 
 
 def conv_name(layer: str) -> str:
-    """The convolution below the output called `layer`: "conv5_4/dw" -> "conv5_4/dw/conv"."""
+    """Return the name of the convolution of a unit: "conv5_4/dw" -> "conv5_4/dw/conv"."""
     return f"{layer}/conv"
 
 
 def norm_name(layer: str) -> str:
-    """The BatchRenorm below the output called `layer`: "conv5_4/dw" -> "conv5_4/dw/brn"."""
+    """Return the name of the BatchRenorm of a unit: "conv5_4/dw" -> "conv5_4/dw/brn"."""
     return f"{layer}/brn"
 
 
 def scale_frames(frames: Any) -> tf.Tensor:
-    """What the network expects of a frame: `(N, H, W, 3)` RGB from 0 to 255 -> -1 to 1 float32."""
+    """Scale frames `(N, H, W, 3)`, RGB from 0 to 255, to float32 from -1 to 1."""
     return tf.cast(frames, tf.float32) / 127.5 - 1.0
 
 
@@ -37,7 +38,7 @@ def mobilenet_v1(
     classes: int = 50,
     activation: str = "relu6",
 ) -> keras.Model:
-    """MobileNetV1: scaled frames in (see `scale_frames`), logits out.
+    """Build MobileNetV1, from scaled frames (see `scale_frames`) to logits.
 
     The layer whose output is replay layer X is called X: `conv1`, `conv2_1/dw`, `conv2_1/sep`,
     ..., `conv6/sep`, `pool6`; the input is `images`, the classifier `fc7`. Each convolution unit X
@@ -53,9 +54,14 @@ def mobilenet_v1(
     """
     check_network(alpha, input_size)
     if not 0 <= classes <= MOST_CLASSES:
-        raise ModelError(f"Expected 0 (no fc7) to {MOST_CLASSES:,} classes, got {classes:,}")
+        raise ModelError(
+            f"Expected 0 (no fc7) to {MOST_CLASSES:,} classes, got {classes:,}; give another number"
+        )
     if activation not in ACTIVATIONS:
-        raise ModelError(f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}")
+        raise ModelError(
+            f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}; "
+            "choose one of these"
+        )
 
     def unit(name: str, x: Any, convolution: Callable[..., keras.layers.Layer]) -> Any:
         x = convolution(name=conv_name(name), use_bias=False)(x)
@@ -86,7 +92,7 @@ def mobilenet_v1(
 
 
 def _pad(x: Any, stride: int, *, name: str) -> tuple[Any, str]:
-    """keras.applications pads bottom and right before stride 2: on even sizes that is SAME."""
+    """Pad as keras.applications does before stride 2, bottom and right: SAME on even sizes."""
     if stride == 1 or x.shape[1] % 2 == 0:
         return x, "same"
     return keras.layers.ZeroPadding2D(((0, 1), (0, 1)), name=name)(x), "valid"
@@ -96,9 +102,9 @@ def _pad(x: Any, stride: int, *, name: str) -> tuple[Any, str]:
 class ClassSlots(keras.layers.Layer):
     """The last layer, `fc7`: one bias-free column of weights per class slot, giving logits.
 
-    Its config carries the names of the classes learned so far and how many patterns of each were
-    seen (CWR*'s `past`), so a saved model knows both. Slot i has `labels[i]` and `counts[i]`;
-    slots beyond them are free.
+    A saved model keeps the names of the learned classes, and the number of patterns of each class
+    (CWR*'s `past`), in the config of this layer. Slot i has `labels[i]` and `counts[i]`; all later
+    slots are free.
 
     Shapes: `(N, F) float32` to `(N, classes) float32`; `kernel` is `(F, classes)`.
     """
@@ -118,13 +124,17 @@ class ClassSlots(keras.layers.Layer):
         self.set_labels(labels, counts)
 
     def set_labels(self, labels: Sequence[str], counts: Sequence[int]) -> None:
-        """Name the first slots and say how many patterns of each class they have learned."""
+        """Set the names of the first slots, and the number of patterns that each has learned."""
         if len(labels) > self.classes:
-            raise ModelError(f"Expected at most {self.classes} labels, got {len(labels)}")
+            raise ModelError(
+                f"Expected at most {self.classes} labels, got {len(labels)}; give more classes"
+            )
         if len(set(labels)) != len(labels):
-            raise ModelError(f"Expected labels that differ, got {list(labels)}")
+            raise ModelError(f"Expected distinct labels, got {list(labels)}; name each class once")
         if len(counts) != len(labels):
-            raise ModelError(f"Expected {len(labels)} counts, one a label, got {len(counts)}")
+            raise ModelError(
+                f"Expected {len(labels)} counts, one per label, got {len(counts)}; give all"
+            )
         self.labels = tuple(str(label) for label in labels)
         self.counts = tuple(int(count) for count in counts)
 

@@ -1,12 +1,10 @@
-"""Whole networks on disk: `lrtflite train` saves them, `lrtflite convert --model` loads them."""
+"""Complete networks on disk: `lrtflite train` saves them, `lrtflite convert --model` loads them."""
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import tf_keras as keras
@@ -14,8 +12,9 @@ import tf_keras as keras
 import lrtflite.host.mobilenet  # noqa: F401  registers the project's layers with Keras
 from lrtflite.errors import ModelError
 from lrtflite.host.first_batch import FirstBatch, add_first_batch
+from lrtflite.whole_file import replacing
 
-# What Keras and h5py raise for files that are no model, damaged, or of a layer nobody registered.
+# Errors of Keras and h5py for files that are damaged, not a model, or have unregistered layers.
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile)
 
 
@@ -25,8 +24,10 @@ def save_model(model: keras.Model, path: Path, *, batch: FirstBatch | None = Non
     `path` holds the old file or the new one, never half of it.
     """
     if path.suffix != ".keras":
-        raise ModelError(f"Expected a model file name that ends in .keras, got {path}")
-    with replacing(path) as temporary:
+        raise ModelError(
+            f"Expected a model file name that ends in .keras, got {path}; choose another name"
+        )
+    with writing_model(path), replacing(path) as temporary:
         model.save(temporary)
         if batch is not None:
             add_first_batch(temporary, batch)
@@ -35,52 +36,31 @@ def save_model(model: keras.Model, path: Path, *, batch: FirstBatch | None = Non
 def load_model(path: Path) -> keras.Model:
     """Read a `.keras` or `.h5` model for inference or further training."""
     if not path.is_file():
-        what = "a folder" if path.is_dir() else "not there"
-        raise ModelError(f"Expected a model file (.keras or .h5), got {path}, which is {what}")
+        what = "is a folder" if path.is_dir() else "does not exist"
+        raise ModelError(
+            f"Expected a model file (.keras or .h5), got {path}, which {what}; check the path"
+        )
     try:
         return keras.models.load_model(path, compile=False)
     except UNREADABLE as error:
         raise ModelError(
-            f"Expected a whole model of Keras's and this project's layers in {path}, "
+            f"Expected a complete model of Keras's and this project's layers in {path}, "
             f"got {first_line(error)}; save it again"
         ) from error
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A temporary path that takes the place of `path` once the block has filled it."""
-    # The suffix stays, because Keras and numpy choose the format by it.
-    temporary = path.with_name(f".{path.stem}.{os.getpid()}{path.suffix}")
+def writing_model(path: Path) -> Iterator[None]:
+    """Turn an OSError of the block into a ModelError that names `path`."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        yield temporary
-        with temporary.open("rb") as written:
-            os.fsync(written.fileno())
-        temporary.replace(path)
+        yield
     except OSError as error:
-        raise _unwritable(path, error) from error
-    finally:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
-
-
-def check_writable(path: Path) -> None:
-    """Find out before hours of work whether `path` can be written after them."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=path.parent):
-            pass
-    except OSError as error:
-        raise _unwritable(path, error) from error
-
-
-def _unwritable(path: Path, error: OSError) -> ModelError:
-    return ModelError(
-        f"Expected to write {path}, got {first_line(error)}; make room or choose another place"
-    )
+        raise ModelError(
+            f"Expected to write {path}, got {first_line(error)}; make room or choose another place"
+        ) from error
 
 
 def first_line(error: BaseException) -> str:
-    """An error of another library, short enough for a one-line message."""
+    """Return the first line of an error's text, shortened for a one-line message."""
     lines = str(error).strip().splitlines()
     return lines[0][:160] if lines else type(error).__name__

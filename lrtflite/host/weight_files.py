@@ -1,15 +1,17 @@
-"""Backbone weights as files: arrays under keras.applications' names, whatever the format.
+"""Files of backbone weights: arrays under keras.applications' names, in several formats.
 
-| format   | what it may hold                                                              |
+| format   | content                                                                       |
 | -------- | ----------------------------------------------------------------------------- |
 | `.npz`   | `conv_dw_3/depthwise_kernel`, `conv_dw_3_bn/gamma`, ...; optional `bn_epsilon` |
-|          | (absent: 1e-3, as keras.applications has it) and `activation`                 |
+|          | (absent: 1e-3, as in keras.applications) and `activation`                     |
 | `.h5`    | weights or a whole model, of keras.applications' MobileNet or of this project |
 | `.keras` | a whole model, of either kind                                                 |
 """
 
 from __future__ import annotations
 
+import hashlib
+import io
 import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
@@ -25,8 +27,9 @@ from numpy.typing import NDArray
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.mobilenet import conv_name, norm_name
-from lrtflite.host.model_file import UNREADABLE, first_line, load_model, replacing
+from lrtflite.host.model_file import UNREADABLE, first_line, load_model, writing_model
 from lrtflite.layer_names import KERAS_NAMES
+from lrtflite.whole_file import replacing
 
 KERAS_EPSILON = 1e-3
 BRN_EPSILON = 1e-5
@@ -38,7 +41,7 @@ _LAYERS |= {norm_name(paper): f"{name}_bn" for paper, name in KERAS_NAMES.items(
 
 @dataclass(frozen=True)
 class BackboneWeights:
-    """Everything from conv1 to conv6/sep; arrays in float32 under keras.applications' names."""
+    """The weights from conv1 to conv6/sep: float32 arrays under keras.applications' names."""
 
     arrays: Mapping[str, NDArray[np.float32]]
     epsilon: float = KERAS_EPSILON
@@ -46,12 +49,12 @@ class BackboneWeights:
 
     @property
     def alpha(self) -> float:
-        """The width, from the last pointwise convolution: `int(1024 * alpha)` filters."""
+        """Return the width, from the `int(1024 * alpha)` filters of the last convolution."""
         return float(self.arrays["conv_pw_13/kernel"].shape[-1]) / 1024
 
 
 def weight_names() -> list[str]:
-    """The 135 arrays of a MobileNetV1 without its classifier, in network order."""
+    """Return the names of the 135 arrays of a MobileNetV1 without its classifier, in order."""
     names = []
     for name in KERAS_NAMES.values():
         names.append(f"{name}/{'depthwise_kernel' if '_dw_' in name else 'kernel'}")
@@ -61,32 +64,50 @@ def weight_names() -> list[str]:
 
 
 def read_weights(path: Path) -> BackboneWeights:
-    """Read a `.npz`, `.h5` or `.keras` file; anything unsuitable is a ModelError."""
-    readers = {".npz": _read_npz, ".h5": _read_h5, ".hdf5": _read_h5, ".keras": _read_keras}
-    if path.suffix not in readers:
-        raise ModelError(
-            f"Expected weights as demo, imagenet or a .npz, .h5 or .keras file, got {path}"
-        )
-    if not path.is_file():
-        raise ModelError(f"Expected a weights file, got {path}, which is not there")
-    weights = readers[path.suffix](path)
-    _check(weights, path)
+    """Return the weights in a `.npz`, `.h5` or `.keras` file; raise ModelError if it has none."""
+    weights, _ = read_with_digest(path)
     return weights
 
 
+def read_with_digest(path: Path) -> tuple[BackboneWeights, str]:
+    """Return the weights of a file as `read_weights` does, and the SHA-256 of its bytes.
+
+    The file is read once, except that Keras opens whole models itself.
+    """
+    readers = {".npz": _read_npz, ".h5": _read_h5, ".hdf5": _read_h5, ".keras": _read_keras}
+    if path.suffix not in readers:
+        raise ModelError(
+            f"Expected weights as demo, imagenet or a .npz, .h5 or .keras file, got {path}; "
+            "give one of these"
+        )
+    if not path.is_file():
+        raise ModelError(
+            f"Expected a weights file, got {path}, which does not exist; check the path"
+        )
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise _damaged(path, error) from error
+    weights = readers[path.suffix](path, content)
+    _check(weights, path)
+    return weights, hashlib.sha256(content).hexdigest()
+
+
 def write_weights(weights: BackboneWeights, path: Path) -> None:
-    """Write a `.npz` that `read_weights` takes; the old file stays until the new one is whole."""
+    """Write a `.npz` file for `read_weights`; an old file stays until the new one is complete."""
     if path.suffix != ".npz":
-        raise ModelError(f"Expected a weights file name that ends in .npz, got {path}")
+        raise ModelError(
+            f"Expected a weights file name that ends in .npz, got {path}; choose another name"
+        )
     arrays: dict[str, NDArray[Any]] = {**weights.arrays}
     arrays["bn_epsilon"] = np.asarray(weights.epsilon)
     arrays["activation"] = np.asarray(weights.activation)
-    with replacing(path) as temporary:
+    with writing_model(path), replacing(path) as temporary:
         np.savez(temporary, **arrays)
 
 
 def from_model(model: keras.Model) -> BackboneWeights:
-    """The backbone of a MobileNet of this project or of keras.applications."""
+    """Return the backbone weights of a MobileNet of this project or of keras.applications."""
     arrays = _by_keras_name(
         (f"{layer.name}/{weight.name.rsplit('/', 1)[-1]}", weight.numpy())
         for layer in model.layers
@@ -113,10 +134,9 @@ def _by_keras_name(
     return arrays
 
 
-def _read_npz(path: Path) -> BackboneWeights:
+def _read_npz(path: Path, content: bytes) -> BackboneWeights:
     try:
-        # Opened here, because numpy leaves a file open that it cannot read.
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+        with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
             epsilon = float(arrays.pop("bn_epsilon", np.asarray(KERAS_EPSILON)))
             activation = str(arrays.pop("activation", np.asarray("relu6")))
@@ -129,11 +149,11 @@ def _read_npz(path: Path) -> BackboneWeights:
         raise _damaged(path, error) from error
 
 
-def _read_h5(path: Path) -> BackboneWeights:
+def _read_h5(path: Path, content: bytes) -> BackboneWeights:
     try:
-        with h5py.File(path, "r") as file:
+        with h5py.File(io.BytesIO(content), "r") as file:
             if "model_config" in file.attrs:
-                return _read_keras(path)
+                return _read_keras(path, content)
             named = [
                 (_text(weight), file[_text(layer)][_text(weight)][()])
                 for layer in file.attrs["layer_names"]
@@ -141,12 +161,13 @@ def _read_h5(path: Path) -> BackboneWeights:
             ]
     except UNREADABLE as error:
         raise _damaged(path, error) from error
-    # Bare weights say nothing of their epsilon, but the names tell whose they are.
+    # Weights alone do not include epsilon, but their names show where they come from.
     ours = any(name.startswith(f"{norm_name('conv1')}/") for name, _ in named)
     return BackboneWeights(_by_keras_name(named), BRN_EPSILON if ours else KERAS_EPSILON)
 
 
-def _read_keras(path: Path) -> BackboneWeights:
+def _read_keras(path: Path, content: bytes) -> BackboneWeights:
+    # Keras reads a `.keras` file from its path only, not from bytes.
     return from_model(load_model(path))
 
 
@@ -157,7 +178,7 @@ def _text(name: str | bytes) -> str:
 def _damaged(path: Path, error: BaseException) -> ModelError:
     return ModelError(
         f"Expected the weights of a MobileNetV1 in {path}, got a file that cannot be read "
-        f"({first_line(error)}); get it again"
+        f"({first_line(error)}); download or save it again"
     )
 
 
@@ -171,6 +192,11 @@ def _check(weights: BackboneWeights, path: Path) -> None:
     for name in weight_names():
         array = weights.arrays[name]
         if not np.isfinite(array).all():
-            raise ModelError(f"Expected finite weights in {path}, got NaN or infinity in {name}")
+            raise ModelError(
+                f"Expected finite weights in {path}, got NaN or infinity in {name}; "
+                "train with a lower rate, or use other weights"
+            )
         if name.endswith("moving_variance") and (array + weights.epsilon <= 0).any():
-            raise ModelError(f"Expected variances of at least 0 in {path}, got less in {name}")
+            raise ModelError(
+                f"Expected variances of at least 0 in {path}, got less in {name}; use other weights"
+            )

@@ -1,9 +1,8 @@
-"""Where a network's weights come from: `imagenet`, `demo`, a file, or `none`."""
+"""Networks with weights from one of four sources: `imagenet`, `demo`, a file, or `none`."""
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import sys
 from pathlib import Path
 
@@ -11,25 +10,26 @@ import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite.host.mobilenet import conv_name, mobilenet_v1, norm_name
+from lrtflite.host.mobilenet import conv_name, mobilenet_v1, norm_name, scale_frames
 from lrtflite.host.model_file import first_line
+from lrtflite.host.network import Network
 from lrtflite.host.weight_files import (
     BackboneWeights,
     from_model,
-    read_weights,
+    read_with_digest,
     write_weights,
 )
-from lrtflite.layer_names import KERAS_NAMES
+from lrtflite.layer_names import KERAS_NAMES, MOBILENET_V1
 
-# What keras.applications has weights for.
+# Sizes and widths for which keras.applications has weights.
 PUBLISHED_SIZES = (128, 160, 192, 224)
 PUBLISHED_ALPHAS = (0.25, 0.5, 0.75, 1.0)
 
-# A small backbone that this project trained itself, packaged with it.
+# Weights of a small backbone that comes with the package.
 DEMO_FILE = Path(__file__).with_name("demo_backbone.npz")
 
 
-def network(
+def mobilenet_with_weights(
     *,
     weights: str,
     alpha: float | None = None,
@@ -37,51 +37,69 @@ def network(
     classes: int = 50,
     activation: str | None = None,
 ) -> tuple[keras.Model, str]:
-    """A MobileNetV1 with its backbone filled, and one line on where the weights come from.
+    """Return a MobileNetV1 with backbone weights, and one line about the source of the weights.
 
     Args:
         weights: "imagenet", "demo", "none" (random) or the path of a .npz, .h5 or .keras file.
-        alpha: width; None takes the weights' own (1.0 for "imagenet" and "none").
+        alpha: width; None uses the weights' own (1.0 for "imagenet" and "none").
         input_size: side of the square input.
         classes: slots of `fc7`, whose weights stay random; 0 leaves it out.
-        activation: "relu6" or "relu"; None takes the weights' own.
+        activation: "relu6" or "relu"; None uses the weights' own.
     """
-    found = None
+    read = None
     if weights not in ("imagenet", "none"):
-        found = read_weights(_file(weights))
-        alpha = found.alpha if alpha is None else alpha
-        activation = found.activation if activation is None else activation
+        read, origin = _read(weights)
+        alpha = read.alpha if alpha is None else alpha
+        activation = read.activation if activation is None else activation
     model = mobilenet_v1(
         alpha=1.0 if alpha is None else alpha,
         input_size=input_size,
         classes=classes,
         activation=activation or "relu6",
     )
-    return model, load_weights(model, weights)
+    if read is None:
+        return model, load_weights(model, weights)
+    _assign(model, read, origin)
+    return model, origin
+
+
+def build_mobilenet_v1(*, weights: str, alpha: float | None, input_size: int) -> Network:
+    """Build the network for conversion, without a classifier; see `mobilenet_with_weights`."""
+    model, origin = mobilenet_with_weights(
+        weights=weights, alpha=alpha, input_size=input_size, classes=0
+    )
+    width = model.get_layer(MOBILENET_V1.pooled).output_shape[-1] / 1024
+    return Network(
+        MOBILENET_V1, model, scale_frames, f"{MOBILENET_V1.title} alpha {width:g}, {origin}"
+    )
 
 
 def load_weights(model: keras.Model, weights: str) -> str:
-    """Fill the backbone of `model` (not `fc7`), and return one line on where the weights come from.
+    """Set the backbone weights of `model` (not `fc7`); return one line about their source.
 
-    Batch Norm weights that were trained with another epsilon keep their outputs: the difference
-    moves into the variance. A ModelError leaves `model` as it was.
+    Batch Norm weights that were trained with another epsilon give the same outputs as before: the
+    difference is added to the variance. After a ModelError `model` is unchanged.
     """
     if weights == "none":
         return "random"
     if weights == "imagenet":
         found, origin = _imagenet(alpha=from_model(model).alpha, size=model.input_shape[1])
     else:
-        path = _file(weights)
-        found = read_weights(path)
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        origin = f"{'demo backbone' if weights == 'demo' else path.name} (sha256 {digest[:12]})"
+        found, origin = _read(weights)
     _assign(model, found, origin)
     return origin
 
 
 def write_npz(model: keras.Model, path: Path) -> None:
-    """Export the backbone of `model` under keras.applications' names; `load_weights` takes it."""
+    """Write the backbone of `model` under keras.applications' names, for `load_weights`."""
     write_weights(from_model(model), path)
+
+
+def _read(weights: str) -> tuple[BackboneWeights, str]:
+    """Return the weights of a file, or the demo's, and one line about their source."""
+    path = _file(weights)
+    found, digest = read_with_digest(path)
+    return found, f"{'demo backbone' if weights == 'demo' else path.name} (sha256 {digest[:12]})"
 
 
 def _file(weights: str) -> Path:
@@ -103,7 +121,7 @@ def _imagenet(*, alpha: float, size: int) -> tuple[BackboneWeights, str]:
         )
     nearest = min(PUBLISHED_SIZES, key=lambda published: (abs(published - size), -published))
     try:
-        # Keras announces its download on stdout, which belongs to results.
+        # Keras prints its download on stdout, which is for results only.
         with contextlib.redirect_stdout(sys.stderr):
             model = keras.applications.MobileNet(
                 (nearest, nearest, 3), alpha=alpha, include_top=False, weights="imagenet"

@@ -1,4 +1,4 @@
-"""Compare what two machines learned in the same sessions."""
+"""Compare the results of the same sessions on two machines."""
 
 from __future__ import annotations
 
@@ -23,8 +23,12 @@ class Agreement:
 
 
 def compare(found: dict[str, Any], expected: dict[str, Any]) -> Agreement:
-    """Compare two results of `arm_session.py`; NaN counts as a fault."""
-    loss = _largest(found["losses"], expected["losses"])
+    """Compare two results of `arm_session.py`; NaN counts as a fault.
+
+    Heads that take no steps have no losses.
+    """
+    has_losses = any(each is not None for each in (*found["losses"], *expected["losses"]))
+    loss = _largest(found["losses"], expected["losses"]) if has_losses else 0.0
     probability = max(
         _largest(one["probabilities"], other["probabilities"])
         for one, other in zip(found["answers"], expected["answers"])

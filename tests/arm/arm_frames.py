@@ -1,4 +1,4 @@
-"""Draw the frames that every machine learns from, once, so that none draws its own."""
+"""Draw the frames once that every machine learns from, so that all get the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verify a bundle, learn three short sessions, and print what came out as JSON.
+"""Verify a bundle, learn three short sessions, and print the results as JSON.
 
     python tests/arm/arm_session.py BUNDLE RUNTIME FRAMES STATE
 
@@ -12,7 +12,6 @@ import argparse
 import json
 import platform
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from lrtflite import Learner
 from lrtflite.runtime import describe_runtime
 from lrtflite.verify import verify_bundle
 
-# Classes of each session: two new ones; one known and one new; one new alone beside the memory.
+# Classes of each session: two new ones, then one learned and one new, then a new one alone.
 SESSIONS = ((0, 1), (1, 2), (3,))
 # Least steps of a session, and of one that trains a trunk: under emulation one step above
 # `conv5_4/dw` takes two minutes.
@@ -33,18 +32,20 @@ REPLAY_SIZE = 48
 Frames = dict[str, NDArray[Any]]
 
 
-def teach(learner: Learner, frames: Frames, session: tuple[int, ...], lr: float | None) -> float:
+def teach(
+    learner: Learner, frames: Frames, session: tuple[int, ...], lr: float | None
+) -> float | None:
     """Learn the training frames of some classes in one session; return the loss."""
     shown = np.concatenate([frames["train"][each] for each in session])
     labels = [str(frames["classes"][each]) for each in session for _ in frames["train"][each]]
     manifest = learner.bundle.manifest
     steps = TRUNK_STEPS if manifest.trains_trunk else STEPS
-    training = replace(manifest.training, epochs=1, least_steps=steps)
-    return learner.learn(shown, labels, training=training.with_options(lr=lr)).loss
+    training = manifest.training.with_options(epochs=1, least_steps=steps, lr=lr)
+    return learner.learn(shown, labels, training=training).loss
 
 
 def ask(learner: Learner, frames: Frames) -> dict[str, Any]:
-    """Probabilities (frames, slots) of the test frames of all classes, and the likeliest labels."""
+    """Return probabilities (frames, slots) of all test frames, and their most likely labels."""
     latents = learner.extract(np.concatenate(frames["test"]))
     return {
         "probabilities": learner.probabilities(latents).tolist(),
@@ -73,7 +74,7 @@ def learn(
     return {
         "losses": losses,
         "answers": answers,
-        # To the last bit: it is the state of the same runtime on the same machine.
+        # Equal to the last bit, because runtime and machine are the same.
         "reopened_unchanged": reopened == answers[-2],
         "undone_unchanged": undone == answers[-2],
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-# `tools/install_arm.sh` fills it; a relative path is relative to the clone, as in the script.
+# Folder that `tools/install_arm.sh` fills; a relative path starts at the clone, as in the script.
 FOLDER = ROOT / (os.environ.get("LRTFLITE_ARM") or ".arm")
 NEEDED = {
     "qemu-aarch64": "qemu-aarch64",

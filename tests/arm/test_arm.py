@@ -1,8 +1,10 @@
-"""A bundle verifies and learns on 64-bit ARM as it does here, on both runtimes."""
+"""Bundles verify and learn on 64-bit ARM as they do here, on both runtimes."""
 
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -20,19 +22,35 @@ Runs = dict[tuple[str, str], "Future[dict[str, Any]]"]
 
 
 def lacks(what: str) -> None:
-    """Skip, naming what is missing; where CI promises to have it, fail."""
+    """Skip the test and name what is missing; fail instead if CI requires it."""
     if os.environ.get("LRTFLITE_REQUIRE_ARM"):
         pytest.fail(what, pytrace=False)
     pytest.skip(what)
 
 
-@pytest.fixture(scope="module")
-def runs(demo: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
-    """Sessions of each runtime on each machine, two at a time."""
+@pytest.fixture(scope="module", params=["given", "lda"])
+def bundle(
+    request: pytest.FixtureRequest, demo: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The demo bundle, or the one that is given by hand; and the demo backbone in closed form."""
     if what := missing():
         lacks(what)
     # `make test-arm BUNDLE=...`
-    bundle = ROOT / (os.environ.get("LRTFLITE_ARM_BUNDLE") or demo)
+    given = os.environ.get("LRTFLITE_ARM_BUNDLE")
+    if request.param == "given":
+        return ROOT / (given or demo)
+    if given:
+        pytest.skip(f"only {given} was asked for")
+    out = tmp_path_factory.mktemp("lda") / "bundle"
+    convert = [sys.executable, "-m", "lrtflite_cli.main", "convert", "--strategy", "lda"]
+    done = subprocess.run([*convert, "--out", str(out)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def runs(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Runs]:
+    """Sessions of each runtime on each machine, two at a time."""
     states = tmp_path_factory.mktemp("states")
     frames = states / "frames.npz"
     draw_frames(frames, size=Bundle.open(bundle).manifest.input_size)

@@ -1,4 +1,4 @@
-"""The comparison of two machines notices what it must."""
+"""The comparison of two machines notices every kind of difference."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RESULT = {
 
 
 def changed(*path: str | int, to: Any) -> dict[str, Any]:
-    """A copy of RESULT with one value changed."""
+    """Return a copy of RESULT with one value changed."""
     result: dict[str, Any] = copy.deepcopy(RESULT)
     inner: Any = result
     for step in path[:-1]:
@@ -37,6 +37,13 @@ def test_results_within_the_tolerance_agree() -> None:
     close = compare(changed("losses", 1, to=0.25 + TOLERANCE / 2), RESULT)
     assert close.faults == ()
     assert close.loss == pytest.approx(TOLERANCE / 2)
+
+
+def test_heads_without_losses_agree_by_their_answers() -> None:
+    without = changed("losses", to=[None, None])
+    assert compare(without, without).faults == ()
+    # One machine that has losses and another that has none do not agree.
+    assert compare(without, RESULT).faults == ("the losses differ by nan",)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +77,7 @@ def test_a_learning_rate_wrong_by_one_percent_is_seen(
     draw_frames(frames, size=manifest.input_size)
     expected = native_session(demo, runtime, frames, tmp_path / "right")
     again = native_session(demo, runtime, frames, tmp_path / "again")
-    lr = str(1.01 * manifest.training.lr)
+    lr = str(1.01 * manifest.training.values["lr"])
     wrong = native_session(demo, runtime, frames, tmp_path / "wrong", "--lr", lr)
     learned = [label for label in CLASSES for _ in range(TEST_FRAMES)]
     assert expected["answers"][-1]["labels"] == learned

@@ -1,4 +1,4 @@
-"""What is missing is named: by the tests, and by the script that installs it."""
+"""The tests and the installation script name everything that is missing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_full_folder_lacks_nothing(tmp_path: Path) -> None:
     assert missing(tmp_path) == ""
 
 
-def test_the_script_keeps_its_hands_off_other_folders(tmp_path: Path) -> None:
+def test_the_script_leaves_other_folders_alone(tmp_path: Path) -> None:
     (tmp_path / "letters").touch()
     done = install(tmp_path)
     assert done.returncode == 1

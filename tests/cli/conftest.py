@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-# What the installed `lrtflite` script does.
+# Code of the installed `lrtflite` script.
 ENTRY = "import sys; sys.argv[0] = 'lrtflite'; from lrtflite_cli.main import main; main()"
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
-# What the interpreter runs before anything else: the packages named in LACKING cannot be imported,
-# in this process and in those that it starts.
+# Code that the interpreter runs first. Packages named in LACKING cannot be imported, in this
+# process and in those that it starts.
 SITECUSTOMIZE = """
 import os, sys
 for name in os.environ["LACKING"].split():
@@ -25,7 +25,7 @@ for name in os.environ["LACKING"].split():
 
 @pytest.fixture
 def run_cli(tmp_path: Path) -> Run:
-    """`run_cli("inspect", "bundle", lacking=["rich"])`, in the test's temporary folder."""
+    """Return a function that runs a command in the test's folder, without `lacking` packages."""
 
     def run(*args: object, lacking: list[str] | None = None) -> subprocess.CompletedProcess[str]:
         environment = dict(os.environ)
@@ -51,7 +51,7 @@ def run_cli(tmp_path: Path) -> Run:
 
 @pytest.fixture
 def error_of(run_cli: Run) -> Callable[..., str]:
-    """The error of a command that fails: exit code 1, nothing on stdout, one line on stderr."""
+    """Return the error of a failing command: exit code 1, no stdout, one line on stderr."""
 
     def error(*args: object, lacking: list[str] | None = None) -> str:
         done = run_cli(*args, lacking=lacking)

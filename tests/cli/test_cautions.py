@@ -1,4 +1,4 @@
-"""Commands say what --replay-size 0 costs, and go on."""
+"""Commands warn about --replay-size 0, and go on."""
 
 from __future__ import annotations
 

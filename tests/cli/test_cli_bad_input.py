@@ -11,12 +11,17 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from lrtflite.manifest import BUNDLE_FORMAT
+from lrtflite.networks import NETWORKS
+from lrtflite.replay.codecs import CODECS
+from lrtflite.replay.policies import POLICIES
 from lrtflite_cli.group import COMMANDS
+from lrtflite_converters.strategies import STRATEGIES
 
 
 @pytest.fixture
 def bundle(demo: Path, tmp_path: Path) -> Path:
-    """A bundle of the test's own, in its temporary folder."""
+    """Copy the bundle into the test's temporary folder."""
     return Path(shutil.copytree(demo, tmp_path / "mine"))
 
 
@@ -56,8 +61,8 @@ def empty(bundle: Path) -> None:
         ("inspect", tamper, ["features.tflite", "SHA-256", "copy the bundle again"]),
         ("verify", tamper, ["features.tflite", "SHA-256", "copy the bundle again"]),
         ("verify", remove, ["golden.npz", "No such file", "copy the bundle again"]),
-        ("verify", age, ["format 5", "format 99", "convert it again"]),
-        ("simulate", age, ["format 5", "format 99", "convert it again"]),
+        ("verify", age, [f"format {BUNDLE_FORMAT}", "format 99", "convert it again"]),
+        ("simulate", age, [f"format {BUNDLE_FORMAT}", "format 99", "convert it again"]),
         ("inspect", garble, ["JSON", "manifest.json"]),
         ("simulate", empty, ["manifest.json", "which has none"]),
     ],
@@ -87,7 +92,7 @@ def test_a_damaged_bundle(
         (["simulate", "--json", "mine/head.tflite/x.json"], ["mine/head.tflite"]),
         (["simulate", "--report", "-"], ["file for the report"]),
         (["simulate", "--lr", "nan"], ["lr", "nan"]),
-        (["simulate", "--trunk-lr", "0.1"], ["no trunk_lr", "pool6", "got 0.1", "leave it out"]),
+        (["simulate", "--rate", "trunk_lr=0.1"], ["Expected a rate of epochs", "got 'trunk_lr'"]),
     ],
 )
 def test_a_value_that_cannot_be(
@@ -106,7 +111,12 @@ def test_a_value_that_cannot_be(
         (["inspect"], ["'BUNDLE'"]),
         (["verify", "mine", "--fast"], ["--fast"]),
         (["simulate", "--sessions", "0"], ["--sessions", "x>=1"]),
-        (["simulate", "--policy", "lifo"], ["--policy", "'algorithm1', 'balanced'"]),
+        (["simulate", "--policy", "lifo"], ["--policy", *map(repr, POLICIES)]),
+        (["convert", "--policy", "lifo"], ["--policy", "'lifo'", *map(repr, POLICIES)]),
+        (["convert", "--network", "vgg"], ["--network", "'vgg'", *map(repr, NETWORKS)]),
+        (["convert", "--strategy", "ewc"], ["--strategy", "'ewc'", *map(repr, STRATEGIES)]),
+        (["convert", "--codec", "zip"], ["--codec", "'zip'", *map(repr, CODECS)]),
+        (["simulate", "--trunk-lr", "0.1"], ["--trunk-lr"]),
     ],
 )
 def test_wrong_usage(run_cli: Callable[..., Any], args: list[str], says: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""A part that is not installed: the error is the pip command that installs it."""
+"""A missing extra: the error has the pip command that installs it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_error_is_the_pip_command(
     assert error.endswith(
         f"installed; run: pip install 'lrtflite[{extra}]' (in a clone: pip install '.[{extra}]')"
     )
-    # The package, not one of its modules.
+    # The error names the package, not one of its modules.
     assert "." not in error.split(" is ")[0]
 
 

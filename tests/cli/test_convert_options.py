@@ -1,4 +1,4 @@
-"""What is typed after `lrtflite convert` reaches the converter."""
+"""Options of `lrtflite convert` reach the converter."""
 
 from __future__ import annotations
 
@@ -13,17 +13,18 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite.demo_weights import DEMO_NOTE
+from lrtflite.destination import Destination
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli.convert import command
 
 
 @pytest.fixture
 def converted(monkeypatch: pytest.MonkeyPatch, demo: Path, tmp_path: Path) -> list[dict[str, Any]]:
-    """Every call of `convert`, which needs TensorFlow and is not the matter here."""
+    """Record every call of `convert`, which needs TensorFlow and is not tested here."""
     calls: list[dict[str, Any]] = []
 
-    def convert(out: Path, *, options: Any, **__: object) -> None:
-        shutil.copytree(demo, out)
+    def convert(out: Destination, *, options: Any, **__: object) -> None:
+        shutil.copytree(demo, out.path)
         calls.append(vars(options))
 
     module = ModuleType("lrtflite_converters.convert")
@@ -38,27 +39,31 @@ def test_what_is_not_given_is_left_to_the_replay_layer(converted: list[dict[str,
     assert done.exit_code == 0, done.output
     [options] = converted
     for name in (
+        "replay_layer",
+        "strategy",
         "batch_size",
         "new_per_batch",
-        "epochs",
-        "lr",
-        "trunk_lr",
         "replay_size",
         "policy",
+        "codec",
     ):
         assert options[name] is None
+    assert options["rates"] == {}
     assert (options["train_depthwise"], options["adapt_moments"]) == (True, False)
 
 
 def test_what_is_given_arrives(converted: list[dict[str, Any]]) -> None:
-    words = "--batch-size 64 --new-per-batch 8 --epochs 3 --lr 0.5 --trunk-lr 0 "
+    words = "--batch-size 64 --new-per-batch 8 --epochs 3 --lr 0.5 --rate trunk_lr=0 "
     words += "--replay-layer conv5_4/dw --freeze-depthwise --adapt-moments "
-    words += "--replay-size 9 --policy balanced"
+    words += "--replay-size 9 --policy balanced --strategy ar1free --codec raw "
+    words += "--network mobilenet_v1 --rate moment_rate=0.125"
     done = CliRunner().invoke(command, words.split())
     assert done.exit_code == 0, done.output
     [options] = converted
     assert (options["batch_size"], options["new_per_batch"]) == (64, 8)
-    assert (options["epochs"], options["lr"], options["trunk_lr"]) == (3, 0.5, 0)
+    assert options["rates"] == {"epochs": 3, "lr": 0.5, "trunk_lr": 0, "moment_rate": 0.125}
+    assert (options["network"], options["replay_layer"]) == ("mobilenet_v1", "conv5_4/dw")
+    assert (options["strategy"], options["codec"]) == ("ar1free", "raw")
     assert (options["replay_size"], options["policy"]) == (9, "balanced")
     assert (options["train_depthwise"], options["adapt_moments"]) == (False, True)
 
@@ -67,7 +72,7 @@ def test_what_is_given_arrives(converted: list[dict[str, Any]]) -> None:
     ("words", "cost"),
     [
         ("--replay-size 0", "--replay-size 0 keeps no latents to replay, so .* forgets old"),
-        ("--batch-size 1", "--batch-size 1 leaves no place for a replayed latent .* forgets old"),
+        ("--batch-size 1", "--batch-size 1 leaves no room for a replayed latent .* forgets old"),
         ("--replay-size 1 --batch-size 2", None),
     ],
 )
@@ -95,20 +100,7 @@ def test_what_the_demo_weights_know_is_said_once(words: str, notes: int) -> None
     assert DEMO_NOTE not in done.stdout
 
 
-def test_help_names_the_defaults() -> None:
-    text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
-    for said in (
-        "from images to pool6",
-        "120 at pool6, 128 below it",
-        "20 at pool6, 21 below it",
-        "--train-depthwise / --freeze-depthwise",
-        "[default: (1500); x>=0]",
-        "[default: (algorithm1)]",
-    ):
-        assert said in text
-
-
-@pytest.mark.parametrize("words", ["--batch-size 0", "--trunk-lr -1", "--epochs 0", "--lr x"])
+@pytest.mark.parametrize("words", ["--batch-size 0", "--lr -1", "--epochs 0", "--lr x", "--rate"])
 def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
     done = CliRunner().invoke(command, words.split())
     assert done.exit_code == 2
@@ -120,21 +112,24 @@ def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
     ("words", "message"),
     [
         ("--replay-layer conv5_6dw", "got 'conv5_6dw'; did you mean 'conv5_6/dw'?"),
-        ("--replay-layer conv_pw_6_relu", "got 'conv_pw_6_relu'; take 'conv4_2/sep'"),
-        ("--replay-layer conv_pw_6_bn", "inside one; take 'conv4_2/sep'"),
+        ("--replay-layer conv_pw_6_relu", "got 'conv_pw_6_relu'; choose 'conv4_2/sep'"),
+        ("--replay-layer conv_pw_6_bn", "inside one; choose 'conv4_2/sep'"),
         ("--lr nan", "Expected lr as a number of at least 0, got nan"),
         ("--alpha nan", "Expected an alpha from 0.03125 to 4, got nan"),
         ("--alpha 99999", "Expected an alpha from 0.03125 to 4, got 99999"),
         ("--input-size 99999", "Expected an input size from 32 to 1024, got 99999"),
         ("--input-size 0", "Expected an input size from 32 to 1024, got 0"),
         ("--labels a,,b", "Expected labels as a,b,c"),
-        ("--labels lables.txt", "got lables.txt, which is no file"),
-        ("--model none.keras", "Expected a saved model, got none.keras, which is no file"),
-        ("--model demo", "Expected a saved model, got demo, which is no file"),
+        ("--labels lables.txt", "got lables.txt, which is not a file"),
+        ("--model none.keras", "Expected a saved model, got none.keras, which is not a file"),
+        ("--model demo", "Expected a saved model, got demo, which is not a file"),
         ("--weights mobilenet.npz", "demo, imagenet, none or a file, got mobilenet.npz"),
-        ("--model a.keras --alpha 1", "got both; --model has its own"),
+        ("--model a.keras --alpha 1", "leave --weights and --alpha out"),
         ("--replay-layer conv5_4/dw --batch-size 1", "a mini-batch of at least 2"),
-        ("--trunk-lr 0.1", "no --trunk-lr at pool6"),
+        ("--rate trunk_lr=0.1", "got 'trunk_lr'"),
+        ("--replay-layer conv5_4/dw --rate trunk_lr=-1", "trunk_lr as a number of at least 0"),
+        ("--strategy ar1free", "the strategy 'ar1free' below conv6/sep, got the replay layer"),
+        ("--strategy cwr --replay-layer conv5_4/dw", "the strategy 'cwr' at"),
         ("--labels a,b,c --classes 2", "at least 3 classes for the labels, got 2"),
         ("--out .", "Expected a new or empty folder"),
     ],
@@ -144,7 +139,7 @@ def test_bad_input_needs_no_tensorflow(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").touch()
-    monkeypatch.setitem(sys.modules, "lrtflite_converters.convert", None)  # no import of it
+    monkeypatch.setitem(sys.modules, "lrtflite_converters.convert", None)  # importing it fails
     with pytest.raises(LrtfliteError, match=re.escape(message)):
         CliRunner().invoke(command, words.split(), catch_exceptions=False)
     assert "tensorflow" not in sys.modules

@@ -1,4 +1,4 @@
-"""`lrtflite data`."""
+"""`lrtflite data`, and the data sets in help texts and in the guide."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
 from PIL import Image
 
 from coloured_pictures import draw_pictures
 from lrtflite.data import open_source
 from lrtflite.data.media import ANIMATIONS, STILLS, VIDEOS
+from lrtflite.data.registry import SOURCES, usage
 from lrtflite.data.sheet import contact_sheet
 
 Run = Callable[..., Any]
+GUIDE = Path(__file__).parent.parent.parent / "docs" / "data.md"
 
 
 def add_animation(folder: Path, frames: int) -> None:
@@ -31,9 +34,9 @@ def test_the_table(run_cli: Run, tmp_path: Path) -> None:
     done = run_cli("data", "folder:things", "--size", "32", "--skip-unreadable", "--sheet", "s.png")
     assert (done.returncode, done.stderr) == (0, "wrote s.png\n")
     assert done.stdout.splitlines() == [
-        "folder:things: frames of 32 x 32",
+        "folder:things: 32 x 32 frames",
         "",
-        "class  of        training clips  frames  test clips  frames",
+        "class  kind      training clips  frames  test clips  frames",
         "amber  pictures               8       8           4       4",
         "blue   pictures               7       7           4       4",
         "茶     videos                 1      30           1      20",
@@ -60,7 +63,7 @@ def test_json(run_cli: Run, tmp_path: Path) -> None:
     assert found["notes"] == []
 
 
-def test_the_seed_is_that_of_the_other_commands(run_cli: Run, tmp_path: Path) -> None:
+def test_the_seed_is_the_one_of_other_commands(run_cli: Run, tmp_path: Path) -> None:
     things = draw_pictures(tmp_path / "things", classes=1, images=6)
     run_cli("data", f"folder:{things}", "--seed", "1", "--size", "16", "--sheet", "s.png")
     sheet = (tmp_path / "s.png").read_bytes()
@@ -68,11 +71,13 @@ def test_the_seed_is_that_of_the_other_commands(run_cli: Run, tmp_path: Path) ->
     assert sheet != contact_sheet(open_source(f"folder:{things}", size=16, seed=0))
 
 
-def test_what_cannot_be_shown_is_one_line(error_of: Callable[..., str], tmp_path: Path) -> None:
+def test_an_error_is_one_line(error_of: Callable[..., str], tmp_path: Path) -> None:
     draw_pictures(tmp_path / "things", classes=2, images=3)
     assert error_of("data", "things").endswith("got 'things'; did you mean 'folder:things'?")
     assert "did you mean 'amber'?" in error_of("data", "folder:things?classes=ambr")
-    assert "--sheet to end in .png, got s.jpg" in error_of("data", "synthetic", "--sheet", "s.jpg")
+    assert "--sheet to end in .png, got s.jpg; rename it" in error_of(
+        "data", "synthetic", "--sheet", "s.jpg"
+    )
     assert "Cannot write" in error_of("data", "synthetic", "--sheet", "/dev/null/s.png")
     words = ["data", "synthetic", "--sheet", "s.png"]
     assert "lrtflite[device]" in error_of(*words, lacking=["PIL"])
@@ -80,13 +85,26 @@ def test_what_cannot_be_shown_is_one_line(error_of: Callable[..., str], tmp_path
 
 
 def test_the_guide_shows_what_is_printed(run_cli: Run) -> None:
-    guide = (Path(__file__).parent.parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
     done = run_cli("data", "synthetic?classes=3")
-    assert f"```text\n{done.stdout}```" in guide
+    assert f"```text\n{done.stdout}```" in GUIDE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", ["data", "simulate", "teach", "train"])
+def test_help_has_every_data_set(run_cli: Run, command: str) -> None:
+    done = run_cli(command, "--help")
+    words = " ".join(done.stdout.split())
+    for name, entry in SOURCES.items():
+        assert usage(name) in words
+        assert entry.summary in words
+
+
+def test_the_guide_has_every_data_set() -> None:
+    named = re.findall(r"^\| `([\w:-]+)` \| [^|]* \|$", GUIDE.read_text(encoding="utf-8"), re.M)
+    assert sorted(named) == sorted(map(usage, SOURCES))
 
 
 def test_the_guide_has_every_format_and_setting() -> None:
-    guide = (Path(__file__).parent.parent.parent / "docs" / "data.md").read_text(encoding="utf-8")
+    guide = GUIDE.read_text(encoding="utf-8")
     for kind, suffixes in {"pictures": STILLS, "animations": ANIMATIONS, "videos": VIDEOS}.items():
         [row] = [line for line in guide.splitlines() if line.startswith(f"| {kind}")]
         assert tuple(re.findall(r"`(\.\w+)`", row)) == suffixes

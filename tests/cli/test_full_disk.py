@@ -18,7 +18,7 @@ from lrtflite.errors import StateError
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of one megabyte."""
+    """Mount a file system of one megabyte."""
     if os.geteuid() != 0:
         pytest.skip("only root may mount a small disk to fill")
     folder = tmp_path / "disk"
@@ -66,7 +66,7 @@ def test_a_session_that_finds_no_room_never_was(demo: Path, small_disk: Path) ->
             assert [label for label in learner.labels if label] == ["mug"]
             np.testing.assert_array_equal(learner.probabilities(mug), answer)
             np.testing.assert_array_equal(
-                learner.memory.latents, newest_state(state).arrays["memory/latents"]
+                learner.memory.codes, newest_state(state).arrays["memory/codes"]
             )
         assert contents(state) == files
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 
 import pytest
 
@@ -17,8 +18,10 @@ SIGNALS = [signal.SIGINT, signal.SIGTERM]
 
 
 @pytest.fixture(autouse=True)
-def _fresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interrupts, "_came_at", None)
+def _fresh() -> Iterator[None]:
+    interrupts.forget()
+    yield
+    interrupts.forget()
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -97,7 +100,7 @@ def test_a_background_job_ignores_ctrl_c(ignored: bool) -> None:
 
 
 def test_nothing_slow_comes_before_the_handlers() -> None:
-    # -I -S: a bare interpreter, which has imported nothing by itself.
+    # -I -S start a bare interpreter, which imports nothing by itself.
     code = f"import sys; sys.path[:] = {sys.path!r}; import lrtflite_cli.main; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True

@@ -1,4 +1,4 @@
-"""Ctrl-C, or a death without warning, in the middle of learning: nothing that was is lost."""
+"""Ctrl-C or SIGKILL in the middle of learning: earlier sessions are not lost."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from lrtflite import Learner
 from lrtflite.checkpoint import newest_state
 
-# Learns "mug", then "hat" from a camera that never stops, or for ever.
+# Learns "mug", then "hat" from a camera that never stops, or in endless training.
 SCRIPT = """
 import sys
 import numpy as np
@@ -70,4 +70,4 @@ def test_a_session_that_is_cut_off_never_was(
     assert kept.meta["sessions"] == 1
     with Learner.open(demo, state) as learner:
         assert [label for label in learner.labels if label] == ["mug"]
-        np.testing.assert_array_equal(learner.memory.latents, kept.arrays["memory/latents"])
+        np.testing.assert_array_equal(learner.memory.codes, kept.arrays["memory/codes"])

@@ -15,8 +15,8 @@ import pytest
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LINE = "Error: Interrupted; nothing is left half-written\n"
 
-# What the interpreter runs first: a signal comes when the module AT is about to be imported. An
-# exception of the signal's handler is turned into another, as it is inside numpy.
+# Code that the interpreter runs first. It sends a signal when the module AT is about to be
+# imported, and turns an exception of the signal handler into another, as numpy does.
 SITECUSTOMIZE = """
 import os, signal, sys
 
@@ -38,7 +38,7 @@ RunAt = Callable[..., Ended]
 
 @pytest.fixture
 def run_at(tmp_path: Path) -> RunAt:
-    """Run a command that gets a signal at the import of a module; exit code, stdout, stderr."""
+    """Run a command that gets a signal at an import; return exit code, stdout, stderr."""
     site = tmp_path / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text(SITECUSTOMIZE)
@@ -77,18 +77,18 @@ def test_while_it_starts(run_at: RunAt, demo: Path, module: str, number: signal.
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_while_stderr_is_kept_quiet(run_at: RunAt, demo: Path, number: signal.Signals) -> None:
-    # `verify` sends what the runtimes say on stderr elsewhere.
+    # `verify` redirects what the runtimes print on stderr.
     assert run_at("ai_edge_litert", number, "verify", demo) == (130, "", LINE)
 
 
 @pytest.mark.parametrize("number", SIGNALS)
 def test_an_import_that_turns_it_into_another_error(run_at: RunAt, number: signal.Signals) -> None:
-    code, out, err = run_at("lrtflite_firmware_sim.test_set", number, "simulate")
+    code, out, err = run_at("lrtflite_firmware_sim.held_out", number, "simulate")
     assert (code, out, err) == (130, "", LINE)
 
 
 def handles_sigterm(process: subprocess.Popen[str]) -> bool:
-    """Whether our first line ran: before it, Python catches SIGINT only."""
+    """Return whether our handlers are set; before that, Python catches only SIGINT."""
     status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii")
     [caught] = [line.split()[1] for line in status.splitlines() if line.startswith("SigCgt:")]
     return bool(int(caught, 16) >> (signal.SIGTERM - 1) & 1)
@@ -96,10 +96,10 @@ def handles_sigterm(process: subprocess.Popen[str]) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks Linux for the handlers")
 def test_by_the_clock(demo: Path) -> None:
-    """Spread over the third of a second that `inspect` takes."""
+    """Send signals at times spread over the third of a second that `inspect` takes."""
     command = Path(sys.executable).with_name("lrtflite")
     if not command.exists():
-        pytest.skip("the project is not installed beside this interpreter")
+        pytest.skip("the project is not installed next to this interpreter")
     codes = []
     for k in range(10):
         with subprocess.Popen(

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 from PIL import Image
 
-import lrtflite_cli.teach as teach_command
 from coloured_pictures import draw_pictures
 from lrtflite import Learner
 from lrtflite.bundle import Bundle
+from lrtflite_cli.teach_printing import taught_as_text
 
 Run = Callable[..., Any]
 
 
 @pytest.fixture
 def things(tmp_path: Path) -> Path:
-    """Three classes of 12 pictures: 8 to learn from, 4 held out."""
+    """Draw three classes of 12 pictures: 8 to learn from, 4 held out."""
     return draw_pictures(tmp_path / "things", classes=3, images=12)
 
 
@@ -41,11 +41,12 @@ def test_what_it_writes_knows_the_data_set(
         "next: lrtflite verify taught; with new classes added: "
         f"lrtflite simulate taught --dataset folder:{things}"
     )
-    # One line a phase where stderr is no terminal.
+    # One line per phase, because stderr is not a terminal.
     assert done.stderr.splitlines() == [
         "extracting frames: 24",
         "training steps: 24",
-        "keeping the state: 1",
+        "gathering patterns: 1",
+        "saving the state: 1",
         "testing held-out frames: 12",
     ]
     with Learner.open(tmp_path / "taught") as device:
@@ -76,7 +77,7 @@ def test_what_it_knew_and_was_not_tested_is_counted(
     run_cli("teach", demo, "--dataset", f"{spec}amber,blue", "--out", "taught")
     done = run_cli("teach", "taught", "--dataset", f"{spec}green,", "--out", "again")
     assert done.stdout.startswith("again: taught 1 class from 8 frames in ")
-    assert f"not tested: 2 classes that it knew before ({spec}green, lacks them)" in done.stdout
+    assert f"not tested: 2 classes learned before, which {spec}green, lacks" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -119,7 +120,7 @@ def test_a_class_with_one_video_is_said(run_cli: Run, demo: Path, things: Path) 
     first.save(things / "toy" / "a.gif", save_all=True, append_images=rest, duration=100)
     words = ["--dataset", "folder:things?classes=red,toy,green", "--out", "taught"]
     done = run_cli("teach", demo, *words)
-    assert done.returncode == 1  # three colours only
+    assert done.returncode == 1  # there are only three colours
     assert "Expected classes of folder:things, got 'red'" in done.stderr
     words[1] = "folder:things?classes=toy,green"
     done = run_cli("teach", demo, *words, "--json")
@@ -163,9 +164,9 @@ def test_the_weakest_class_is_named() -> None:
         bundle=SimpleNamespace(path="out"), report=report, latents=4, accuracy=0.95, held_out=20
     )
     taught.by_class = {"a": 1.0, "b": 0.9}
-    assert "weakest: b 90%" in teach_command._as_text(taught, "folder:x", untested=())
+    assert "weakest: b 90%" in taught_as_text(taught, "folder:x", untested=())
     taught.by_class = {"a": 1.0, "b": 1.0}
-    assert "weakest" not in teach_command._as_text(taught, "folder:x", untested=())
+    assert "weakest" not in taught_as_text(taught, "folder:x", untested=())
 
 
 def test_too_many_classes_are_refused_before_the_work(

@@ -1,4 +1,4 @@
-"""Moments below the replay layer that adapt: as Keras moves them, and nothing else moves."""
+"""Moments below the replay layer adapt as in Keras, and nothing else moves."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from keras_reference import small_network
 from lrtflite.bundle import Bundle
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.host.renorm_schedule import RenormLimits, set_limits
+from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.split import below
 
 DEVICE = """
 import sys
@@ -25,12 +24,14 @@ from pathlib import Path
 import numpy as np
 from lrtflite.runtime import Model
 path, runtime, inputs, outputs = sys.argv[1:]
-frames = np.load(inputs)
+frames, zero = np.load(inputs), np.zeros(1, np.float32)
 features = Model(Path(path), runtime=runtime)
 found = {"before": features.run("extract", frames=frames)["latents"]}
-start = features.run("save")
-features.run("adapt", frames=frames, rate=np.array([0.25], np.float32))
-moments = features.run("save")
+start = features.run("save", zero=zero)
+given = {"adapt_rate": 0.25, "epochs": 1.0, "r_max": 3.0, "d_max": 5.0}
+rates = {name: np.array([value], np.float32) for name, value in given.items()}
+features.run("adapt", frames=frames, **rates)
+moments = features.run("save", zero=zero)
 found["after"] = features.run("extract", frames=frames)["latents"]
 fresh = Model(Path(path), runtime=runtime)
 fresh.run("restore", **moments)
@@ -43,11 +44,11 @@ np.savez(outputs, **found, **{f"moments/{name}": value for name, value in moment
 
 @pytest.mark.parametrize("replay_layer", ["conv4_1/dw", "pool6"])
 def test_moments_adapt_and_weights_stay(replay_layer: str, runtime: str, tmp_path: Path) -> None:
-    model = small_network(seed=1, input_size=48)
+    network = small_network(seed=1, input_size=48)
     options = ExportOptions(
         replay_layer=replay_layer, classes=3, batch_size=6, new_per_batch=4, adapt_moments=True
     )
-    bundle = Bundle.open(export_bundle(model, tmp_path / "b", options=options, backbone="a test"))
+    bundle = Bundle.open(export_bundle(network, tmp_path / "b", options=options))
     assert bundle.manifest.adapt_moments
     assert custom_ops(bundle.features) == []
     frames = np.random.default_rng(0).integers(0, 256, (4, 48, 48, 3)).astype(np.uint8)
@@ -67,19 +68,19 @@ def test_moments_adapt_and_weights_stay(replay_layer: str, runtime: str, tmp_pat
     with np.load(tmp_path / "found.npz") as archive:
         found = dict(archive)
 
-    network = below(model, replay_layer)
+    below = keras.Model(network.model.input, network.layer(replay_layer).output)
     images = frames / np.float32(127.5) - 1
-    np.testing.assert_allclose(found["before"], network(images), rtol=1e-3, atol=2e-4)
-    expected = adapted_by_keras(network, images, rate=0.25)
+    np.testing.assert_allclose(found["before"], below(images), rtol=1e-3, atol=2e-4)
+    expected = adapted_by_keras(below, images, rate=0.25)
     moved = {name[len("moments/") :]: v for name, v in found.items() if name.startswith("moments/")}
     assert set(moved) == set(expected)
     for name, value in expected.items():
         np.testing.assert_allclose(moved[name], value, rtol=1e-3, atol=1e-4, err_msg=name)
-    np.testing.assert_allclose(found["after"], network(images), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(found["after"], below(images), rtol=1e-3, atol=1e-3)
     assert np.abs(found["after"] - found["before"]).max() > 0.01
     np.testing.assert_array_equal(found["fresh"], found["after"])
     np.testing.assert_array_equal(found["back"], found["before"])
-    # Weights are constants of the file, and the state has nothing but moments.
+    # Weights are constants in the file, and the state has only moments.
     assert all(name.endswith(("_mean", "_variance")) for name in moved)
     assert bundle.features.read_bytes() == content
 
@@ -87,7 +88,7 @@ def test_moments_adapt_and_weights_stay(replay_layer: str, runtime: str, tmp_pat
 def adapted_by_keras(
     network: keras.Model, images: np.ndarray, *, rate: float
 ) -> dict[str, np.ndarray]:
-    """The moments after frozen layers with `adapt_moments` have passed the images in training."""
+    """Return the moments after a training pass of frozen layers with `adapt_moments`."""
     set_limits(network, RenormLimits(r_max=3.0, d_max=5.0, momentum=1 - rate))
     norms = [layer for layer in network.layers if isinstance(layer, BatchRenorm)]
     for layer in network.layers:

@@ -15,6 +15,7 @@ import tensorflow as tf
 
 from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite_converters import differentiable as ops
+from lrtflite_converters.renorm import Renorm
 from lrtflite_converters.tflite import to_tflite
 from lrtflite_converters.window import Edges
 
@@ -23,7 +24,7 @@ LIMITS: dict[str, Any] = {"r_max": 1.25, "d_max": 0.5}
 
 @dataclass(frozen=True)
 class Case:
-    """An op of ours, the same in plain TensorFlow, and the shapes of its inputs.
+    """An op of ours, its equivalent in plain TensorFlow, and the shapes of its inputs.
 
     Only the first `differentiated` inputs have gradients.
     """
@@ -36,7 +37,7 @@ class Case:
 
     def inputs(self, seed: int = 0) -> list[np.ndarray]:
         rng = np.random.default_rng(seed)
-        # Wide enough that both corners of ReLU6 are met.
+        # Wide enough to reach both corners of ReLU6.
         return [rng.normal(0.3, 3.0, shape).astype(np.float32) for shape in self.shapes]
 
     def upstream(self) -> np.ndarray:
@@ -61,7 +62,7 @@ class Case:
 
 
 def renorm_ours(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
-    norm = ops.Renorm.of([x], gamma, beta, mean, tf.square(spread), **LIMITS)
+    norm = Renorm.of([x], gamma, beta, mean, tf.square(spread), **LIMITS)
 
     def pull(dy: Any) -> Any:
         pulled = norm.pull([x], [dy])
@@ -71,7 +72,7 @@ def renorm_ours(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
 
 
 def renorm_plain(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
-    """The paper's formula, with autodiff told to stop at r and d."""
+    """Compute the paper's formula, with no gradient through r and d."""
     batch_mean, batch_variance = tf.nn.moments(x, [0])
     sigma_b, sigma = tf.sqrt(batch_variance + 1e-5), tf.sqrt(tf.square(spread) + 1e-5)
     r = tf.stop_gradient(tf.clip_by_value(sigma_b / sigma, 1 / 1.25, 1.25))
@@ -79,9 +80,19 @@ def renorm_plain(x: Any, gamma: Any, beta: Any, mean: Any, spread: Any) -> Any:
     return gamma * ((x - batch_mean) / sigma_b * r + d) + beta
 
 
+def activated(activation: ops.Activation) -> Callable[[Any], Any]:
+    """Apply an activation whose gradient comes from its value, not from its input."""
+
+    def ours(x: Any) -> Any:
+        y = activation.value(x)
+        return y, lambda dy: (activation.gate(y, dy),)
+
+    return ours
+
+
 def pool_ours(x: Any) -> Any:
     y, pull = ops.global_average_pool(x)
-    # The same for every pixel; whoever uses it multiplies an image with it.
+    # The gradient is the same for every pixel, and callers multiply an image with it.
     return y, lambda dy: (tf.ones_like(x) * pull(dy)[0],)
 
 
@@ -119,13 +130,14 @@ CASES = [
     *(depthwise_case(*c) for c in (((8, 8), 1, 3), ((8, 8), 2, 3), ((7, 7), 1, 3))),
     *(depthwise_case(*c) for c in (((9, 5), 2, 3), ((6, 7), 2, 5))),
     depthwise_case((8, 7), 2, 3, edges=((0, 1), (1, 0))),
-    # Patterns enough for a product per channel, on small images.
+    # Enough patterns for a product per channel, on small images.
     *(depthwise_case(*c, count=8) for c in (((8, 8), 2, 3), ((4, 4), 1, 3), ((3, 5), 2, 5))),
     depthwise_case((6, 5), 1, 2, count=9),
     depthwise_case((8, 7), 2, 3, count=8, edges=((0, 1), (1, 0))),
     Case("batch_renorm", renorm_ours, renorm_plain, ((40, 6), (6,), (6,), (6,), (6,)), 3),
-    Case("relu", ops.relu, tf.nn.relu, ((9, 4),), 1),
-    Case("relu6", ops.relu6, tf.nn.relu6, ((40, 4),), 1),
+    Case("linear", activated(ops.linear), tf.identity, ((9, 4),), 1),
+    Case("relu", activated(ops.relu), tf.nn.relu, ((9, 4),), 1),
+    Case("relu6", activated(ops.relu6), tf.nn.relu6, ((40, 4),), 1),
     Case(
         "global_average_pool",
         pool_ours,
@@ -182,14 +194,14 @@ def test_constant_kernels_are_left_to_delegates() -> None:
 def test_moments_move_as_the_paper_says() -> None:
     x = np.random.default_rng(0).normal(2, 3, (40, 6)).astype(np.float32)
     ones, zeros = np.ones(6, np.float32), np.zeros(6, np.float32)
-    norm = ops.Renorm.of([x], ones, zeros, zeros, ones, **LIMITS)
+    norm = Renorm.of([x], ones, zeros, zeros, ones, **LIMITS)
     mean, variance = norm.moved(zeros, ones, rate=0.1)
     np.testing.assert_allclose(mean, 0.1 * x.mean(0), rtol=1e-5)
     np.testing.assert_allclose(variance, 0.9 + 0.1 * x.var(0, ddof=1), rtol=1e-5)
 
 
 class AllCases(tf.Module):
-    """Every case as a signature of one model."""
+    """Return one model with a signature for every case."""
 
     def signatures(self) -> dict[str, Any]:
         found = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -12,29 +13,30 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras as keras
+from keras_reference import as_network
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import BundleError, ConversionError, InputError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.mobilenet import mobilenet_v1
-from lrtflite.host.renorm_schedule import RenormLimits, set_limits
+from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
+from lrtflite.initial_state import shipped_labels
 from lrtflite.layer_names import REPLAY_LAYERS
-from lrtflite.shipping import shipped_labels
 from lrtflite_converters.convert import convert
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.features import Features
-from lrtflite_converters.options import ExportOptions, read_labels
-from lrtflite_converters.split import below
+from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.source import Source, read_labels
 from lrtflite_converters.tflite import to_tflite
 
 
 @pytest.fixture(scope="module")
 def model() -> keras.Model:
-    """A small network whose fc7 has learned three of its four classes."""
+    """Return a small network whose fc7 has learned three of its four classes."""
     keras.utils.set_random_seed(0)
     model = mobilenet_v1(alpha=0.125, input_size=32, classes=4)
     model.get_layer("fc7").set_labels(["cup", "ball", "hat"], [10, 20, 0])
-    # Moments that fit the weights, as training would leave them: else the signal fades away.
+    # Moments that fit the weights, as after training: with others the values fade to 0.
     set_limits(model, RenormLimits(r_max=1.0, d_max=0.0, momentum=0.0))
     model(np.random.default_rng(1).uniform(-1, 1, (64, 32, 32, 3)).astype("f"), training=True)
     return model
@@ -44,7 +46,7 @@ def model() -> keras.Model:
 def bundle(model: keras.Model, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     out = tmp_path_factory.mktemp("export") / "deep" / "bundle"
     options = ExportOptions(batch_size=10, new_per_batch=3, replay_size=70, policy="balanced")
-    return Bundle.open(export_bundle(model, out, options=options, backbone="a test"))
+    return Bundle.open(export_bundle(as_network(model), out, options=options))
 
 
 DEVICE = """
@@ -67,11 +69,11 @@ def test_frames_to_probabilities(
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     labels, latents, probabilities = json.loads(done.stdout)
-    # Three named and five free slots, as the paper's app has five beside its ten.
+    # Three named and five free slots: the paper's app adds five to its ten.
     assert labels == ["cup", "ball", "hat", None, None, None, None, None]
     images = frames.astype(np.float32) / 127.5 - 1
     expected = keras.Model(model.input, model.get_layer("pool6").output)(images).numpy()
-    # Folding and other orders of adding, through 27 layers of random weights that amplify them.
+    # Tolerance for folding and for sums in another order, through 27 layers of random weights.
     np.testing.assert_allclose(latents, expected, rtol=1e-3, atol=2e-4)
     # The Keras softmax over the two classes with patterns; "hat" has none.
     scores = model(images).numpy()[:, :2]
@@ -85,7 +87,7 @@ def test_the_manifest(bundle: Bundle) -> None:
     manifest = bundle.manifest
     assert (manifest.replay_layer, manifest.input_size) == ("pool6", 32)
     assert (manifest.latent_shape, manifest.slots) == ((128,), 8)
-    assert (manifest.batch_size, manifest.new_per_batch) == (10, 3)
+    assert (manifest.feeding.batch_size, manifest.feeding.new_per_batch) == (10, 3)
     assert (manifest.replay_size, manifest.policy) == (70, "balanced")
     assert set(manifest.files) == {"features.tflite", "head.tflite", "golden.npz"}
     assert "CONV_2D v1" in manifest.ops["features.tflite"]
@@ -97,22 +99,23 @@ def test_the_manifest(bundle: Bundle) -> None:
 def test_a_bundle_is_replaced_and_anything_else_is_not(
     model: keras.Model, bundle: Bundle, tmp_path: Path
 ) -> None:
-    out = tmp_path / "out"
+    network, out = as_network(model), tmp_path / "out"
     out.mkdir()
     (out / "thesis.tex").write_text("years of work")
     with pytest.raises(BundleError, match="new or empty folder"):
-        export_bundle(model, out, options=ExportOptions(), backbone="x")
-    # A manifest beside it does not make it a bundle.
+        export_bundle(network, out, options=ExportOptions())
+    # A folder with a manifest and other files is not a bundle.
     (out / "manifest.json").write_text("{}")
     with pytest.raises(BundleError, match="a bundle and nothing else"):
-        export_bundle(model, out, options=ExportOptions(), backbone="x")
+        export_bundle(network, out, options=ExportOptions())
     assert (out / "thesis.tex").read_text() == "years of work"
     before = bundle.manifest
     options = ExportOptions(batch_size=10, new_per_batch=3)
+    another = dataclasses.replace(network, origin="another")
     with pytest.raises(BundleError, match=r"got the bundle .* give --replace"):
-        export_bundle(model, bundle.path, options=options, backbone="another")
+        export_bundle(another, bundle.path, options=options)
     assert Bundle.open(bundle.path).manifest == before
-    export_bundle(model, bundle.path, options=options, backbone="another", replace=True)
+    export_bundle(another, bundle.path, options=options, replace=True)
     assert Bundle.open(bundle.path).manifest.backbone == "another"
     assert before.backbone == "a test"
     assert [path.name for path in bundle.path.parent.iterdir()] == ["bundle"]
@@ -140,14 +143,14 @@ def test_labels_and_slots_must_fit(model: keras.Model, tmp_path: Path) -> None:
         (ExportOptions(labels=("a", "b")), "3 classes that the model has learned"),
     ):
         with pytest.raises(ModelError, match=message):
-            export_bundle(model, tmp_path / "out", options=options, backbone="x")
+            export_bundle(as_network(model), tmp_path / "out", options=options)
         assert not (tmp_path / "out").exists()
 
 
 def test_read_labels(tmp_path: Path) -> None:
     assert read_labels(None) == ()
     assert read_labels("cup, ball") == ("cup", "ball")
-    many = [f"number {i}" for i in range(50)]  # longer than a file's name may be
+    many = [f"number {i}" for i in range(50)]  # too long for a file name
     assert read_labels(",".join(many)) == tuple(many)
     (tmp_path / "latin.txt").write_bytes("caf\xe9".encode("latin-1"))
     with pytest.raises(ModelError, match="UTF-8"):
@@ -162,16 +165,16 @@ def test_read_labels(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at most 200 characters, got 201"):
         read_labels("x" * 201 + ",b")
     assert read_labels("cafe\u0301,b") == ("caf\u00e9", "b")
-    # A single label is a label, unless it looks like a file that is not there.
+    # A single word is a label, unless it looks like the name of a missing file.
     assert read_labels("dr. pepper") == ("dr. pepper",)
     for missing in ("lables.txt", str(tmp_path / "labels")):
-        with pytest.raises(ModelError, match=f"got {missing}, which is no file"):
+        with pytest.raises(ModelError, match=f"got {missing}, which is not a file"):
             read_labels(missing)
 
 
 def test_a_flex_op_fails_the_conversion_with_its_name() -> None:
     class Gradient(tf.Module):
-        """What autodiff makes of a convolution, and why its gradient is written by hand."""
+        """A module with autodiff's gradient of a convolution, which does not convert."""
 
         @tf.function(
             input_signature=[
@@ -193,13 +196,13 @@ def test_a_model_without_the_layer() -> None:
     images = keras.Input((32, 32, 3))
     other = keras.Model(images, keras.layers.Flatten()(images))
     with pytest.raises(ModelError, match="'pool6'"):
-        Features(below(other, "pool6"))
+        Features(as_network(other), "pool6")
 
 
 def test_an_untrained_network_is_refused(tmp_path: Path) -> None:
     fading = mobilenet_v1(alpha=0.125, input_size=32, classes=0)
     with pytest.raises(ModelError, match="Expected a trained network"):
-        export_bundle(fading, tmp_path / "out", options=ExportOptions(), backbone="x")
+        export_bundle(as_network(fading), tmp_path / "out", options=ExportOptions())
     assert not (tmp_path / "out").exists()
 
 
@@ -209,26 +212,31 @@ def test_a_network_with_nan_in_it_is_refused(model: keras.Model, tmp_path: Path)
     norm = next(layer for layer in spoilt.layers if type(layer).__name__ == "BatchRenorm")
     norm.gamma.assign(norm.gamma * float("nan"))
     with pytest.raises(ModelError, match="finite weights, got NaN"):
-        export_bundle(spoilt, tmp_path / "out", options=ExportOptions(), backbone="x")
+        export_bundle(as_network(spoilt), tmp_path / "out", options=ExportOptions())
     assert not (tmp_path / "out").exists()
 
 
 def test_model_and_weights_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="got both"):
-        convert(tmp_path / "b", options=ExportOptions(), model="m.keras", weights="demo")
+        convert(
+            tmp_path / "b",
+            options=ExportOptions(),
+            source=Source(model="m.keras", weights="demo"),
+        )
+    assert not (tmp_path / "b").exists()
 
 
 def test_what_was_learned_on_the_host_ships_with_a_memory(
     model: keras.Model, tmp_path: Path, runtime: str
 ) -> None:
-    """The head is the host's, and its frames are there to be replayed."""
+    """Check that the bundle has the host's head, and its frames in the replay memory."""
     rng = np.random.default_rng(2)
     images = rng.integers(0, 256, (6, 32, 32, 3)).astype(np.uint8)
     batch = FirstBatch(images, np.array([0, 0, 0, 1, 1, 1], np.int32))
     options = ExportOptions(batch_size=10, new_per_batch=3)
-    out = export_bundle(model, tmp_path / "b", options=options, backbone="x", batch=batch)
+    out = export_bundle(as_network(model), tmp_path / "b", options=options, batch=batch)
     bundle = Bundle.open(out)
-    # "hat" has a name and no patterns.
+    # "hat" has a name but no patterns.
     assert shipped_labels(bundle) == ("cup", "ball")
     np.save(tmp_path / "frames.npy", images)
     command = [sys.executable, "-c", SHIPPED, out, runtime, tmp_path / "frames.npy"]
@@ -249,6 +257,8 @@ import numpy as np
 from lrtflite import Learner
 learner = Learner.open(sys.argv[1], runtime=sys.argv[2])
 frames = np.load(sys.argv[3])
-print(json.dumps([learner.memory.latents.tolist(), learner.extract(frames).tolist(),
-                  learner.memory.labels.tolist(), learner.sessions, learner.learned]))
+memory = learner.memory
+latents = memory.latents(np.arange(len(memory)))
+print(json.dumps([latents.tolist(), learner.extract(frames).tolist(),
+                  memory.slots.tolist(), learner.sessions, learner.learned]))
 """

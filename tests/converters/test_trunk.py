@@ -1,4 +1,4 @@
-"""Training above a replay layer: as Keras and autodiff do it, in TensorFlow and in TFLite."""
+"""Training above a replay layer agrees with Keras and autodiff, in TensorFlow and in TFLite."""
 
 from __future__ import annotations
 
@@ -12,77 +12,46 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras as keras
-from keras_reference import KerasReference, small_network
+from keras_reference import KerasReference, assert_same_changes, extracted, small_network
+from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
 from lrtflite.flatbuffer_ops import custom_ops
-from lrtflite.host.weights import network
+from lrtflite.host.network import Network
+from lrtflite.host.weights import build_mobilenet_v1
 from lrtflite.layer_names import BLOCKS
 from lrtflite.runtime import installed_runtimes
 from lrtflite_converters import trunk as trunk_module
-from lrtflite_converters.head import Head, convert_head
-from lrtflite_converters.split import below, units_above
-from lrtflite_converters.trunk import Trunk
 
-SLOTS = 4
-# In three parts: two of eight, enough to multiply small images, and one of seven, which are not.
+# Three parts: two of eight patterns, enough for products of small images, and one of seven.
 BATCH = 23
 DEPTHWISE_KERNELS = tuple(f"{block}_dw_kernel" for block, _, _ in BLOCKS)
-RATES = {"lr": 0.02, "trunk_lr": 0.01, "momentum": 0.9, "weight_decay": 0.01, "moment_rate": 0.05}
-
-
-# For ten steps: large ones let rounding grow until it decides.
+RATES = {
+    "lr": 0.02,
+    "trunk_lr": 0.01,
+    "momentum": 0.9,
+    "weight_decay": 0.01,
+    "moment_rate": 0.05,
+    "r_max": 3.0,
+    "d_max": 5.0,
+}
+# Rates for ten steps. With larger rates, rounding errors would grow too much.
 GENTLE: dict[str, Any] = {**RATES, "lr": 0.005, "trunk_lr": 0.002}
-
-
-def make_head(
-    model: keras.Model, replay_layer: str, *, batch_size: int, train_depthwise: bool = True
-) -> Head:
-    units = units_above(model, replay_layer, train_depthwise=train_depthwise)
-    shape = tuple(below(model, replay_layer).output_shape[1:])
-    features = model.get_layer("pool6").output_shape[-1]
-    rng = np.random.default_rng(3)
-    return Head(
-        cw=rng.normal(0, 0.3, (SLOTS, features)).astype(np.float32),
-        past=np.ones(SLOTS, np.float32),
-        batch_size=batch_size,
-        trunk=Trunk(units, latent_shape=shape),
-    )
+# Batch Renorm with these limits is Batch Norm.
+PLAIN: dict[str, Any] = {**RATES, "r_max": 1.0, "d_max": 0.0}
 
 
 def batches(
-    model: keras.Model, replay_layer: str, *, batch_size: int, steps: int
+    network: Network, replay_layer: str, *, batch_size: int, steps: int
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Latents of random frames, and soft targets."""
-    size = model.input_shape[1]
+    """Return latents of random frames, and soft targets."""
+    size = network.input_size
     rng = np.random.default_rng(4)
     found = []
     for _ in range(steps):
         frames = rng.integers(0, 256, (batch_size, size, size, 3)).astype(np.uint8)
-        latents = frames
-        if replay_layer != "images":
-            latents = below(model, replay_layer)(frames / np.float32(127.5) - 1).numpy()
+        latents = extracted(network, replay_layer, frames)
         found.append((latents, rng.dirichlet(np.ones(SLOTS), batch_size).astype(np.float32)))
     return found
-
-
-def rates() -> dict[str, np.ndarray]:
-    return {name: np.array([rate], np.float32) for name, rate in RATES.items()}
-
-
-def assert_same_changes(
-    found: dict[str, Any], expected: dict[str, np.ndarray], before: dict[str, Any]
-) -> None:
-    """Of each tensor the change counts, as a vector: the weights themselves would hide it.
-
-    Rounding leaves some 1e-4 of a change. But where rounding moves one value of a hundred across
-    the kink of a ReLU, all gradients below it differ by a tenth of one value; a gradient that is
-    wrong in any unit is off by far more. The ops by themselves are held to 1e-4 elsewhere.
-    """
-    for name, value in expected.items():
-        change = np.linalg.norm(value - before[name])
-        off = np.linalg.norm(np.asarray(found[name]) - value)
-        last_bit = 3e-7 * np.linalg.norm(value)
-        assert off <= 0.05 * change + last_bit, name
 
 
 # 48 pixels make a 3x3 image before the last stride of 2: an odd size, padded at one side only.
@@ -107,61 +76,70 @@ def test_a_step_is_autodiffs(
     train_depthwise: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(trunk_module, "PART_BYTES", 1)  # as many parts as can be
+    monkeypatch.setattr(trunk_module, "PART_BYTES", 1)  # as many parts as possible
     monkeypatch.setattr(trunk_module, "MOST_PARTS", 3)  # and of uneven sizes
-    model = small_network(seed=seed, input_size=input_size, activation=activation)
-    head = make_head(model, replay_layer, batch_size=BATCH, train_depthwise=train_depthwise)
-    ((latents, targets),) = batches(model, replay_layer, batch_size=BATCH, steps=1)
-    reference = KerasReference(model, replay_layer, head.cw.numpy())
+    network = small_network(seed=seed, input_size=input_size, activation=activation)
+    assert_a_step_is_autodiffs(network, replay_layer, RATES, train_depthwise=train_depthwise)
+
+
+@pytest.mark.parametrize(("replay_layer", "seed"), [("conv5_4/dw", 1), ("conv6/dw", 5)])
+def test_a_step_with_limits_of_one_and_zero_is_batch_norms(replay_layer: str, seed: int) -> None:
+    network = small_network(seed=seed, input_size=48)
+    assert_a_step_is_autodiffs(network, replay_layer, PLAIN, train_depthwise=True)
+
+
+def assert_a_step_is_autodiffs(
+    network: Network, replay_layer: str, rates: dict[str, Any], *, train_depthwise: bool
+) -> None:
+    head = make_head(network, replay_layer, batch_size=BATCH, train_depthwise=train_depthwise)
+    ((latents, targets),) = batches(network, replay_layer, batch_size=BATCH, steps=1)
+    reference = KerasReference(network, replay_layer, head.cw.numpy())
     before = {"tw": head.cw.numpy(), **reference.state()}
-    head.begin(counts=np.ones(SLOTS, np.float32), head_start=np.zeros(1, np.float32))
-    given = {name: rate for name, rate in rates().items() if name in head.rates}
-    loss = head.train(latents=latents, targets=targets, **given)["loss"]
+    begin(head)
+    (loss,) = head.run("train", latents=latents, targets=targets, **scalars(head, rates))["loss"]
     frozen = () if train_depthwise else DEPTHWISE_KERNELS
-    expected_loss = reference.train(latents, targets, **RATES, frozen=frozen)
+    expected_loss = reference.train(latents, targets, **rates, frozen=frozen)
     assert float(loss) == pytest.approx(expected_loss, rel=1e-4)
-    found = {name: variable.numpy() for name, variable in head.trunk.state.items()}
+    found = trunk_state(head)
     assert set(found) == set(reference.state())
     expected = {"tw": reference.tw.numpy(), **reference.state()}
     assert_same_changes({"tw": head.tw.numpy(), **found}, expected, before)
 
 
 def test_frozen_depthwise_kernels_stay_and_all_else_moves() -> None:
-    model = small_network(seed=0, input_size=32)
-    head = make_head(model, "conv5_6/dw", batch_size=6, train_depthwise=False)
-    before = {name: variable.numpy() for name, variable in head.trunk.state.items()}
-    ((latents, targets),) = batches(model, "conv5_6/dw", batch_size=6, steps=1)
-    head.begin(counts=np.ones(SLOTS, np.float32), head_start=np.zeros(1, np.float32))
-    head.train(latents=latents, targets=targets, **rates())
-    moved = {
-        name
-        for name, variable in head.trunk.state.items()
-        if not np.array_equal(variable.numpy(), before[name])
-    }
+    network = small_network(seed=0, input_size=32)
+    head = make_head(network, "conv5_6/dw", batch_size=6, train_depthwise=False)
+    before = trunk_state(head)
+    ((latents, targets),) = batches(network, "conv5_6/dw", batch_size=6, steps=1)
+    begin(head)
+    head.run("train", latents=latents, targets=targets, **scalars(head, RATES))
+    after = trunk_state(head)
+    moved = {name for name in after if not np.array_equal(after[name], before[name])}
     assert set(before) - moved == {"conv6_dw_kernel"}
 
 
 def test_no_gradient_is_computed_of_a_frozen_kernel() -> None:
-    model = small_network(seed=0, input_size=64)
+    network = small_network(seed=0, input_size=64)
     products = {}
     for train_depthwise in (True, False):
-        head = make_head(model, "conv5_6/dw", batch_size=8, train_depthwise=train_depthwise)
+        head = make_head(network, "conv5_6/dw", batch_size=8, train_depthwise=train_depthwise)
+        graph = head.functions["train"].graph
         pruned = tf.compat.v1.graph_util.extract_sub_graph(
-            head.train.graph.as_graph_def(),
-            [op.name for op in head.train.graph.get_operations() if op.type == "AssignVariableOp"],
+            graph.as_graph_def(),
+            [op.name for op in graph.get_operations() if op.type == "AssignVariableOp"],
         )
         products[train_depthwise] = sum(node.op == "BatchMatMulV2" for node in pruned.node)
-    # Of conv6/dw: that of the pixels and their gradients, and that of its weights' places.
+    # Products of conv6/dw: one of pixels and gradients, one of the places of its weights.
     assert products[True] - products[False] == 2
 
 
 def test_inference_is_kerass() -> None:
-    model = small_network(seed=7, input_size=48)
-    head = make_head(model, "conv5_1/dw", batch_size=4)
-    ((latents, _),) = batches(model, "conv5_1/dw", batch_size=5, steps=1)
-    above = keras.Model(model.get_layer("conv5_1/dw").output, model.get_layer("pool6").output)
+    network = small_network(seed=7, input_size=48)
+    head = make_head(network, "conv5_1/dw", batch_size=4)
+    ((latents, _),) = batches(network, "conv5_1/dw", batch_size=5, steps=1)
+    above = keras.Model(network.layer("conv5_1/dw").output, network.layer("pool6").output)
     expected = tf.nn.softmax(above(latents).numpy() @ head.cw.numpy().T)
-    found = head.infer(latents=latents)["probabilities"]
+    found = head.run("infer", latents=latents)["probabilities"]
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
 
 
@@ -172,38 +150,43 @@ import numpy as np
 from lrtflite.runtime import Model
 path, runtime, inputs, outputs = sys.argv[1:]
 data = np.load(inputs)
-rates = {name: data[name] for name in ("lr", "trunk_lr", "momentum", "weight_decay", "moment_rate")}
-counts, steps = data["counts"], len(data["targets"])
+counts, zero, steps = data["counts"], np.zeros(1, np.float32), len(data["targets"])
 
 def train(model, steps):
     return [
-        model.run("train", latents=data["latents"][k], targets=data["targets"][k], **rates)["loss"]
+        model.run(
+            "train", latents=data["latents"][k], targets=data["targets"][k], **rates
+        )["loss"].item()
         for k in steps
     ]
 
 head = Model(Path(path), runtime=runtime)
-start = head.run("save")
-head.run("begin", counts=counts, head_start=np.zeros(1, np.float32))
+taken = set(head.signatures["train"].inputs) - {"latents", "targets"}
+rates = {name: data[name] for name in taken}
+start = head.run("save", zero=zero)
+head.run("begin", counts=counts, head_start=zero)
 losses = train(head, range(steps // 2))
-midway = head.run("save")
+midway = head.run("save", zero=zero)
 probabilities = head.run("infer", latents=data["latents"][0])["probabilities"]
 losses += train(head, range(steps // 2, steps))
-end = head.run("save")
-# What was saved midway answers the same in a model that has seen nothing else.
+end = head.run("save", zero=zero)
+# A state saved midway gives the same answers in a new model.
 fresh = Model(Path(path), runtime=runtime)
 fresh.run("restore", **midway)
 same = [np.array_equal(fresh.run("infer", latents=data["latents"][0])["probabilities"],
                        probabilities)]
-same += [np.array_equal(value, midway[name]) for name, value in fresh.run("save").items()]
-# A session given up midway leaves nothing behind: the same session again is the same.
-fresh.run("begin", counts=counts, head_start=np.zeros(1, np.float32))
+now = fresh.run("save", zero=zero)
+same += [np.array_equal(value, midway[name]) for name, value in now.items()]
+# A session that stops midway leaves no trace: the same session gives the same result again.
+fresh.run("begin", counts=counts, head_start=zero)
 train(fresh, range(3))
 fresh.run("restore", **start)
-fresh.run("begin", counts=counts, head_start=np.zeros(1, np.float32))
+fresh.run("begin", counts=counts, head_start=zero)
 again = train(fresh, range(steps))
 same += [np.array_equal(again, losses)]
-same += [np.array_equal(value, end[name]) for name, value in fresh.run("save").items()]
-# A training that diverges tells so by its loss.
+now = fresh.run("save", zero=zero)
+same += [np.array_equal(value, end[name]) for name, value in now.items()]
+# Training that diverges has a loss that is not finite.
 rates["lr"] = rates["trunk_lr"] = np.array([1e30], np.float32)
 diverged = train(fresh, range(4))[-1]
 final = {f"end/{name}": value for name, value in end.items()}
@@ -211,34 +194,34 @@ np.savez(outputs, losses=losses, same=same, diverged=diverged, **final)
 """
 
 
-def random_network() -> keras.Model:
+def random_network() -> Network:
     return small_network(seed=8, input_size=48)
 
 
-def demo_network() -> keras.Model:
-    """Trained: through 27 layers of random weights rounding grows without end."""
-    return network(weights="demo", alpha=None, input_size=48, classes=0)[0]
+def demo_network() -> Network:
+    """Use trained weights: through 27 layers of random ones, rounding errors grow too much."""
+    return build_mobilenet_v1(weights="demo", alpha=None, input_size=48)
 
 
 @pytest.mark.parametrize(
     ("make", "replay_layer"), [(random_network, "conv5_5/dw"), (demo_network, "images")]
 )
 def test_ten_steps_in_tflite_are_ten_of_autodiff(
-    make: Callable[[], keras.Model],
+    make: Callable[[], Network],
     replay_layer: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(trunk_module, "PART_BYTES", 1)
     monkeypatch.setattr(trunk_module, "MOST_PARTS", 3)
-    model = make()
-    head = make_head(model, replay_layer, batch_size=BATCH)
+    network = make()
+    head = make_head(network, replay_layer, batch_size=BATCH)
     path = tmp_path / "head.tflite"
-    path.write_bytes(convert_head(head))
+    path.write_bytes(head.to_tflite(variables=True))
     assert custom_ops(path) == []
-    # Momentum begins at zero, and not as zeros in the file: the largest kernel has 64 KiB.
+    # Momentum starts at zero without zeros in the file, where the largest kernel takes 64 KiB.
     assert bytes(32 << 10) not in path.read_bytes()
-    steps = batches(model, replay_layer, batch_size=BATCH, steps=10)
+    steps = batches(network, replay_layer, batch_size=BATCH, steps=10)
     np.savez(
         tmp_path / "inputs.npz",
         latents=np.stack([latents for latents, _ in steps]),
@@ -246,7 +229,7 @@ def test_ten_steps_in_tflite_are_ten_of_autodiff(
         counts=np.ones(SLOTS, np.float32),
         **{name: np.array([rate], np.float32) for name, rate in GENTLE.items()},
     )
-    reference = KerasReference(model, replay_layer, head.cw.numpy())
+    reference = KerasReference(network, replay_layer, head.cw.numpy())
     before = reference.state()
     losses = [reference.train(latents, targets, **GENTLE) for latents, targets in steps]
     for runtime in installed_runtimes():

@@ -27,7 +27,7 @@ def things(tmp_path: Path) -> Path:
 
 
 def sides(source: FrameSource, name: str) -> list[list[str]]:
-    """The names of a class's clips on each side."""
+    """Return the names of a class's clips for training and for testing."""
     label = source.classes.index(name)
     both = (source.train_clips(), source.test_clips())
     return [[clip.name for clip in clips if clip.label == label] for clips in both]
@@ -44,7 +44,7 @@ def sides(source: FrameSource, name: str) -> list[list[str]]:
         ("mug,", (2,)),
     ],
 )
-def test_what_is_picked(text: str, picked: tuple[int, ...]) -> None:
+def test_classes_are_picked(text: str, picked: tuple[int, ...]) -> None:
     assert ClassChoice.parse(text).pick(NAMES, of="things") == picked
 
 
@@ -56,32 +56,43 @@ def test_what_is_picked(text: str, picked: tuple[int, ...]) -> None:
         (
             "xylophone",
             "Expected classes of things, got 'xylophone'; "
-            "there are ball, Cup, mug, mug big, stapler",
+            "choose from ball, Cup, mug, mug big, stapler",
         ),
-        ("mug,mug", "Expected each name once after classes=, got 'mug' twice"),
-        ("6", "Expected classes=N with N of at most 5, as things has no more, got 6"),
-        ("0", "Expected classes=N with N of at least 1, got 0"),
-        (",", "Expected classes=a,b,c or classes=20, got ','"),
-        ("-3", "Expected classes of things, got '-3'; there are ball, Cup, mug, mug big, stapler"),
+        ("mug,mug", "Expected each name once after classes=, got 'mug' twice; remove one"),
+        (
+            "6",
+            "Expected classes=N with N of at most 5, the classes of things, got 6; "
+            "give a smaller number",
+        ),
+        ("0", "Expected classes=N with N of at least 1, got 0; leave it out for all classes"),
+        (
+            ",",
+            "Expected names or a number after classes=, got ','; "
+            "write classes=mug,stapler or classes=20",
+        ),
+        (
+            "-3",
+            "Expected classes of things, got '-3'; choose from ball, Cup, mug, mug big, stapler",
+        ),
     ],
 )
-def test_what_cannot_be_picked(text: str, message: str) -> None:
+def test_a_bad_choice_is_refused(text: str, message: str) -> None:
     with pytest.raises(DataError) as caught:
         ClassChoice.parse(text).pick(NAMES, of="things")
     assert str(caught.value) == message
 
 
-def test_a_class_that_is_named_with_digits() -> None:
+def test_a_class_whose_name_is_a_number() -> None:
     names = ("10", "20", "30")
     assert ClassChoice.parse("2").pick(names, of="x") == (0, 1)
     assert ClassChoice.parse("20,").pick(names, of="x") == (1,)
     assert ClassChoice.parse("20,30").pick(names, of="x") == (1, 2)
-    with pytest.raises(DataError, match="for the class that is named 20 write classes=20,"):
+    with pytest.raises(DataError, match="for the class named 20 write classes=20,"):
         ClassChoice.parse("20").pick(names, of="x")
 
 
 def test_many_classes_are_not_all_listed() -> None:
-    with pytest.raises(DataError, match=r"there are 0x, 1x, .*, 7x and 92 more$"):
+    with pytest.raises(DataError, match=r"choose from 0x, 1x, .*, 7x and 92 more$"):
         ClassChoice.parse("nothing").pick([f"{i}x" for i in range(100)], of="x")
 
 
@@ -99,7 +110,7 @@ def test_a_folder_holds_out_the_same_files(things: Path) -> None:
     assert open_source(f"folder:{things}?classes=2").classes == ("Cup", "ball")
 
 
-def test_what_is_left_out_is_not_looked_at(things: Path) -> None:
+def test_files_of_other_classes_are_not_checked(things: Path) -> None:
     (things / "ball" / "0.png").write_bytes(b"")
     (things / "ball" / "notes.heic").write_bytes(b"")
     seen: list[tuple[int, int]] = []
@@ -117,7 +128,7 @@ def test_an_accent_in_either_form(tmp_path: Path) -> None:
         assert open_source(f"folder:{tmp_path}?classes={given}").classes == (typed,)
 
 
-def test_drawn_objects_stay_what_they_are() -> None:
+def test_drawn_objects_do_not_depend_on_the_choice() -> None:
     whole = open_source("synthetic", size=32, seed=5)
     some = open_source("synthetic?classes=cup-2,can-1&frames=25", size=32, seed=5)
     assert set(some.classes) == {"can-1", "cup-2"}
@@ -137,16 +148,16 @@ def test_drawn_objects_stay_what_they_are() -> None:
 
 @pytest.fixture
 def core50(tmp_path: Path) -> Path:
-    """Objects 1, 2 and 6 in sessions 1 to 3, one frame each; three published batches."""
+    """Objects 1, 2 and 6 in scenes 1 to 3, one frame each; three published batches."""
 
-    def line(session: int, thing: int) -> str:
-        return f"s{session}/o{thing}/C_{session:02d}_{thing:02d}_000.png {thing - 1}\n"
+    def line(scene: int, thing: int) -> str:
+        return f"s{scene}/o{thing}/C_{scene:02d}_{thing:02d}_000.png {thing - 1}\n"
 
-    for session in (1, 2, 3):
+    for scene in (1, 2, 3):
         for thing in (1, 2, 6):
-            path = tmp_path / "core50_128x128" / line(session, thing).split()[0]
+            path = tmp_path / "core50_128x128" / line(scene, thing).split()[0]
             path.parent.mkdir(parents=True)
-            Image.new("RGB", (8, 8), (session, thing, 0)).save(path)
+            Image.new("RGB", (8, 8), (scene, thing, 0)).save(path)
     run = tmp_path / "batches_filelists" / "NIC_v2_391" / "run0"
     run.mkdir(parents=True)
     batches = [[(1, 6), (1, 1)], [(2, 2)], [(2, 1)]]
@@ -166,7 +177,7 @@ def test_published_batches_keep_the_chosen_classes(core50: Path) -> None:
     assert source.protocol == "NICv2-391 run 0, 2 of 50 classes"
     assert len(seen) == 4
     stream = make_stream(source)
-    # The third batch had object 1 alone.
+    # The third batch had frames of object 1 only.
     assert [batch.labels for batch in stream] == [(1,), (0,)]
     pixels = [frame[0, 0].tolist() for batch in stream for frame in batch.frames()]
     assert pixels == [[1, 6, 0], [2, 2, 0]]
@@ -176,8 +187,8 @@ def test_published_batches_keep_the_chosen_classes(core50: Path) -> None:
     assert [clip.name for clip in free.train_clips()] == ["s1/o1", "s1/o2", "s2/o1", "s2/o2"]
 
 
-def test_core50_has_the_class_but_not_its_frames(core50: Path) -> None:
-    with pytest.raises(DataError, match="Expected frames of o3 plug adapter to train on in"):
+def test_core50_without_frames_of_a_class(core50: Path) -> None:
+    with pytest.raises(DataError, match="Expected training frames of o3 plug adapter in"):
         open_source(f"core50:{core50}?classes=o3 plug adapter")
     with pytest.raises(DataError, match="got 'o6'; did you mean 'o6 mobile phone'"):
         open_source(f"core50:{core50}?classes=o6")

@@ -1,4 +1,4 @@
-"""`folder:PATH`: classes, the held-out split, and folders that are not as expected."""
+"""`folder:PATH`: classes, the held-out split, and errors for unexpected folders."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add_images(folder: Path, count: int) -> None:
 
 
 def add_gif(path: Path, count: int) -> None:
-    """A clip whose frame i is grey level 10 * i."""
+    """Write a clip whose frame i has the grey level 10 * i."""
     path.parent.mkdir(parents=True, exist_ok=True)
     first, *rest = [Image.new("L", (4, 4), 10 * i) for i in range(count)]
     first.save(path, save_all=True, append_images=rest, duration=100)
@@ -36,7 +36,7 @@ def names(source: FrameSource) -> tuple[list[str], list[str]]:
 def test_classes_and_files_come_in_the_order_of_their_names(tmp_path: Path) -> None:
     add_images(tmp_path / "mug", 3)
     add_images(tmp_path / "Ball", 3)
-    (tmp_path / "README.txt").write_text("beside the classes")
+    (tmp_path / "README.txt").write_text("next to the classes")
     (tmp_path / ".cache").mkdir()
     (tmp_path / "mug" / ".DS_Store").write_bytes(b"")
     (tmp_path / "mug" / "labels.json").write_text("{}")
@@ -67,7 +67,7 @@ def test_classes_and_files_come_in_the_order_of_their_names(tmp_path: Path) -> N
         (10, 0.99, 9),
     ],
 )
-def test_a_third_or_what_was_asked_for_is_held_out(
+def test_a_third_or_the_given_share_is_held_out(
     images: int, test: float | None, held_out: int, tmp_path: Path
 ) -> None:
     add_images(tmp_path / "mug", images)
@@ -116,24 +116,24 @@ def test_videos_and_images_mix(tmp_path: Path) -> None:
     assert all(frame.shape == (16, 16, 3) for clip in clips for frame in clip.read())
 
 
-def test_a_picture_that_turns_out_damaged_is_named(tmp_path: Path) -> None:
+def test_a_picture_damaged_after_the_check_is_named(tmp_path: Path) -> None:
     add_images(tmp_path / "mug", 3)
     source = FolderSource(tmp_path)
-    (tmp_path / "mug" / "001.png").write_bytes(b"no picture")
+    (tmp_path / "mug" / "001.png").write_bytes(b"not a picture")
     clips = {c.name: c for c in (*source.train_clips(), *source.test_clips())}
     frames = clips["mug/001.png"].read()
     with pytest.raises(DataError, match=r"Expected a readable image, got .*mug/001.png"):
         next(frames)
 
 
-def test_folders_that_are_not_as_expected(tmp_path: Path) -> None:
+def test_unexpected_folders_are_refused(tmp_path: Path) -> None:
     def message() -> str:
         with pytest.raises(DataError) as caught:
             open_source(f"folder:{tmp_path}")
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
-    assert "got no folder in it" in message()
+    assert "got no folder in it; make a folder for each class" in message()
     Image.new("RGB", (4, 4)).save(tmp_path / "a.png")
     assert "got 1 pictures directly in it" in message()
     mug = tmp_path / "mug"
@@ -146,8 +146,11 @@ def test_folders_that_are_not_as_expected(tmp_path: Path) -> None:
     (mug / "b.heic").unlink()
     (mug / "more").mkdir()
     assert "got the folder more;" in message()
-    with pytest.raises(DataError, match="Expected a folder with one folder of pictures per class"):
+    expected = "Expected a folder with one folder of pictures per class, got .*"
+    with pytest.raises(DataError, match=f"{expected}nowhere, which does not exist; check the path"):
         open_source(f"folder:{tmp_path / 'nowhere'}")
+    with pytest.raises(DataError, match=f"{expected}a.png, which is not a folder; check the path"):
+        open_source(f"folder:{tmp_path / 'a.png'}")
 
 
 def test_photographs(shared: Path) -> None:
@@ -163,7 +166,7 @@ def test_photographs(shared: Path) -> None:
         assert frame.shape == (128, 128, 3)
 
 
-def test_a_class_is_named_as_the_learner_would(tmp_path: Path) -> None:
+def test_accents_are_normalised_as_the_learner_does(tmp_path: Path) -> None:
     """macOS stores `é` as two characters, Linux as one: the same class, and the same split."""
     splits = []
     for form in ("NFC", "NFD"):
@@ -174,7 +177,7 @@ def test_a_class_is_named_as_the_learner_would(tmp_path: Path) -> None:
         splits.append(names(source))
     assert splits[0] == splits[1]
     add_images(tmp_path / "NFC" / "the\u0301", 3)
-    with pytest.raises(DataError, match="got two that are named 'thé' and differ in how"):
+    with pytest.raises(DataError, match="got two named 'thé' whose accents are encoded diff"):
         open_source(f"folder:{tmp_path / 'NFC'}")
 
 

@@ -1,4 +1,4 @@
-"""Images and videos of every kind come out upright, RGB and of one size."""
+"""Images and videos of every kind become upright RGB frames of one size."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def one(path: Path, size: int = 4) -> np.ndarray:
 
 
 def corners(frame: np.ndarray) -> list[tuple[int, ...]]:
-    """Top left, top right, bottom left, bottom right."""
+    """Return the pixels top left, top right, bottom left and bottom right."""
     return [tuple(frame[y, x].tolist()) for y in (0, -1) for x in (0, -1)]
 
 
 def quarters() -> Image.Image:
-    """Red, green / blue, white."""
+    """Draw red and green above blue and white."""
     image = Image.new("RGB", (4, 4))
     for box, colour in {(0, 0): RED, (2, 0): GREEN, (0, 2): BLUE, (2, 2): WHITE}.items():
         image.paste(colour, (*box, box[0] + 2, box[1] + 2))
@@ -53,7 +53,7 @@ def greys(count: int) -> list[np.ndarray]:
 
 
 def levels(path: Path, indices: list[int]) -> list[int]:
-    """Which of `greys` the frames are; lossy coding moves a level by far less than 10."""
+    """Return the index in `greys` of each frame; lossy coding changes a level by less than 10."""
     return [round((frame.mean() - 20) / 20) for frame in read_frames(path, indices, 8)]
 
 
@@ -77,8 +77,8 @@ def test_jpeg_in_any_case_of_its_suffix(tmp_path: Path) -> None:
         (1, [RED, GREEN, BLUE, WHITE]),
         (2, [GREEN, RED, WHITE, BLUE]),  # mirrored
         (3, [WHITE, BLUE, GREEN, RED]),  # upside down
-        (6, [BLUE, RED, WHITE, GREEN]),  # to be turned right
-        (8, [GREEN, WHITE, RED, BLUE]),  # to be turned left
+        (6, [BLUE, RED, WHITE, GREEN]),  # to be rotated right
+        (8, [GREEN, WHITE, RED, BLUE]),  # to be rotated left
     ],
 )
 def test_exif_orientation_is_honoured(
@@ -131,10 +131,10 @@ def test_a_video_has_its_frames(name: str, codec: str, tmp_path: Path) -> None:
     assert levels(path, []) == []
 
 
-def test_a_video_of_a_phone_held_upright_is_turned(tmp_path: Path) -> None:
+def test_a_video_of_a_phone_held_upright_is_rotated(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     write_video(path, [np.asarray(quarters().resize((64, 64), Image.Resampling.NEAREST))] * 3)
-    # The track's matrix for "turn a quarter to the right": (x, y) -> (-y, x).
+    # The track's matrix for a quarter turn to the right: (x, y) -> (-y, x).
     data = bytearray(path.read_bytes())
     matrix = data.index(b"tkhd") + 4 + 40
     turn = (0, 1 << 16, 0, -1 << 16, 0, 0, 64 << 16, 0, 1 << 30)
@@ -147,7 +147,7 @@ def test_a_video_of_a_phone_held_upright_is_turned(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["a.jpg", "a.png", "a.gif", "a.mp4"])
 def test_a_file_that_cannot_be_read_is_named(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
-    path.write_bytes(b"no picture at all")
+    path.write_bytes(b"not a picture")
     with pytest.raises(DataError, match=r"Expected a readable .*; replace or remove it") as caught:
         list(read_frames(path, (0,), 4))
     assert str(path) in str(caught.value)
@@ -170,27 +170,27 @@ def test_a_missing_file_is_named_once(tmp_path: Path) -> None:
     assert str(caught.value).count("a.png") == 1
 
 
-def test_a_video_cut_short_is_named(tmp_path: Path) -> None:
+def test_a_truncated_video_is_named(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     write_video(path, greys(4))
     with pytest.raises(DataError, match=f"Expected more than 6 frames in {path}, got 4"):
         list(read_frames(path, (1, 6), 8))
 
 
-def test_a_file_without_pictures_is_refused(tmp_path: Path) -> None:
+def test_a_file_without_a_video_stream_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "sound.mkv"
     with av.open(str(path), "w") as container:
         stream = container.add_stream("pcm_s16le", rate=8000)
         sound = av.AudioFrame.from_ndarray(np.zeros((1, 800), np.int16), layout="mono")
         sound.sample_rate = 8000
         container.mux(stream.encode(sound))
-    with pytest.raises(DataError, match=r"Expected a video in .*sound.mkv"):
+    with pytest.raises(
+        DataError, match=r"Expected a video in .*sound.mkv, got a file without a video stream"
+    ):
         count_frames(path)
 
 
-def test_pyav_is_asked_for_only_when_a_video_is_met(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pyav_is_needed_only_for_videos(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     quarters().save(tmp_path / "a.png")
     monkeypatch.setitem(sys.modules, "av", None)
     one(tmp_path / "a.png")

@@ -1,4 +1,4 @@
-"""The only video of a class: its last part is held out by time, after a gap."""
+"""The only video of a class: its last part is held out, after a gap."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from PIL import Image
 
 from lrtflite.data import FrameSource, open_source, source_notes
 from lrtflite.data.folder import FolderSource
-from lrtflite.data.media import frame_rate
+from lrtflite.data.media import frames_per_second
 from lrtflite.data.only_video import divide
 
 THIRD = 1 / 3
 
 
 def add_animation(path: Path, count: int, duration: int | None = 100) -> None:
-    """A clip whose frame i is grey level i."""
+    """Write a clip whose frame i has the grey level i."""
     path.parent.mkdir(parents=True, exist_ok=True)
     first, *rest = [Image.new("L", (4, 4), i) for i in range(count)]
     options: dict[str, Any] = {} if duration is None else {"duration": duration}
@@ -29,7 +29,7 @@ def add_animation(path: Path, count: int, duration: int | None = 100) -> None:
 
 
 def add_video(path: Path, count: int, rate: int) -> None:
-    """A clip whose frame i is grey level 2 * i + 20."""
+    """Write a clip whose frame i has the grey level 2 * i + 20."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with av.open(str(path), "w") as container:
         stream = container.add_stream("mpeg4", rate=rate)
@@ -48,42 +48,42 @@ def greys(source: FrameSource) -> tuple[list[int], list[int]]:
 
 
 @pytest.mark.parametrize(
-    ("frames", "fraction", "rate", "expected"),
+    ("frames", "fraction", "fps", "expected"),
     [
-        # A second: 30 of the 100 frames that the test leaves.
+        # A gap of a second: 30 of the 100 frames before the test.
         (150, THIRD, 30.0, (70, 100)),
-        # A tenth of a minute is more than a second.
+        # A gap of a tenth of a minute, which is more than a second.
         (1800, THIRD, 30.0, (1020, 1200)),
-        # Too short for a second: half of what the test leaves.
+        # Too short for a gap of a second: half of the frames before the test.
         (30, THIRD, 30.0, (10, 20)),
-        # Five frames where the rate is not known, or a tenth.
+        # Five frames if the frame rate is unknown, or a tenth.
         (30, THIRD, None, (15, 20)),
         (300, THIRD, None, (170, 200)),
         (100, 0.25, 5.0, (65, 75)),
         (100, 0.99, 5.0, (1, 1)),
-        # One frame on each side at least.
+        # At least one frame on each side.
         (2, THIRD, 30.0, (1, 1)),
         (3, THIRD, 30.0, (1, 2)),
     ],
 )
-def test_where_a_video_is_divided(
-    frames: int, fraction: float, rate: float | None, expected: tuple[int, int]
+def test_a_video_is_divided_by_time(
+    frames: int, fraction: float, fps: float | None, expected: tuple[int, int]
 ) -> None:
-    assert divide(frames, fraction, rate) == expected
+    assert divide(frames, fraction, fps) == expected
 
 
-@pytest.mark.parametrize("rate", [None, 0.5, 30.0, 90000.0])
+@pytest.mark.parametrize("fps", [None, 0.5, 30.0, 90000.0])
 @pytest.mark.parametrize("fraction", [0.001, THIRD, 0.999])
-def test_no_side_is_ever_empty(rate: float | None, fraction: float) -> None:
+def test_no_side_is_ever_empty(fps: float | None, fraction: float) -> None:
     for frames in range(2, 200):
-        stop, start = divide(frames, fraction, rate)
+        stop, start = divide(frames, fraction, fps)
         assert 1 <= stop <= start < frames
 
 
 @pytest.mark.parametrize("suffix", ["gif", "webp"])
 def test_the_gap_of_an_animation_is_on_neither_side(suffix: str, tmp_path: Path) -> None:
     add_animation(tmp_path / "mug" / f"a.{suffix}", 60)
-    # 10 frames a second: the last 20 are the test, the 10 before it the gap.
+    # 10 frames a second: the last 20 are the test, the 10 before them the gap.
     train, test = greys(FolderSource(tmp_path, size=4))
     assert train == list(range(30))
     assert test == list(range(40, 60))
@@ -91,22 +91,22 @@ def test_the_gap_of_an_animation_is_on_neither_side(suffix: str, tmp_path: Path)
 
 def test_the_gap_of_a_video_is_a_second(tmp_path: Path) -> None:
     add_video(tmp_path / "mug" / "a.mp4", 90, rate=15)
-    assert frame_rate(tmp_path / "mug" / "a.mp4") == 15
+    assert frames_per_second(tmp_path / "mug" / "a.mp4") == 15
     train, test = greys(FolderSource(tmp_path, size=8))
     assert (len(train), len(test)) == (45, 30)
-    # Lossy coding moves a level by less than the gap's 30.
+    # Lossy coding changes a level by less than the 30 levels of the gap.
     assert np.abs(np.array(train) - (2 * np.arange(45) + 20)).max() <= 8
     assert np.abs(np.array(test) - (2 * np.arange(60, 90) + 20)).max() <= 8
 
 
-def test_a_file_that_does_not_say_its_rate(tmp_path: Path) -> None:
+def test_a_file_without_a_frame_rate(tmp_path: Path) -> None:
     add_animation(tmp_path / "mug" / "a.gif", 30, duration=None)
-    assert frame_rate(tmp_path / "mug" / "a.gif") is None
+    assert frames_per_second(tmp_path / "mug" / "a.gif") is None
     train, test = greys(FolderSource(tmp_path, size=4))
     assert (len(train), len(test)) == (15, 10)
 
 
-def test_the_reader_is_told(tmp_path: Path) -> None:
+def test_a_note_says_so(tmp_path: Path) -> None:
     def notes(spec: str = "") -> tuple[str, ...]:
         return source_notes(open_source(f"folder:{tmp_path}{spec}", skip_unreadable=True))
 

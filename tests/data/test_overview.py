@@ -1,4 +1,4 @@
-"""What a data set gives, counted and drawn."""
+"""The overview of a data set and its contact sheet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lrtflite.data import Clip, FrameSource, open_source
 from lrtflite.data.overview import Amount, overview
 from lrtflite.data.sheet import (
     CELL,
-    HEAD,
+    HEADING,
     MARGIN,
     MOST_CLASSES,
     NAMES,
@@ -59,7 +59,7 @@ def test_the_counts(tmp_path: Path) -> None:
 
 
 class OneSided(ColouredSource):
-    """No test frames of the first class, and neither of the second."""
+    """A source without test frames of the first class, and without any frames of the second."""
 
     def train_clips(self) -> Sequence[Clip]:
         return [clip for clip in super().train_clips() if clip.label != 1]
@@ -68,9 +68,9 @@ class OneSided(ColouredSource):
         return [clip for clip in super().test_clips() if clip.label > 1]
 
 
-def test_a_class_without_a_side_is_named() -> None:
+def test_a_class_without_training_or_test_frames_is_named() -> None:
     found = overview(OneSided())
-    assert found.notes == ("green: nothing to learn from.", "red, green: nothing to test with.")
+    assert found.notes == ("green: no training frames.", "red, green: no test frames.")
     assert [each.kind for each in found.classes] == ["videos", "nothing", "videos", "videos"]
 
 
@@ -102,10 +102,10 @@ def drawn(source: FrameSource) -> np.ndarray:
     return np.asarray(Image.open(io.BytesIO(contact_sheet(source))))
 
 
-def test_a_row_shows_its_class_and_the_test_apart() -> None:
+def test_a_row_shows_its_class_with_the_test_frames_apart() -> None:
     sheet = drawn(ColouredSource(noise=0))
     for row, colour in enumerate(COLOURS.values()):
-        middle = sheet[HEAD + row * ROW + ROW // 2]
+        middle = sheet[HEADING + row * ROW + ROW // 2]
         is_frame = (middle == colour).all(axis=1)
         # Six training frames and three test frames, side by side.
         assert is_frame.sum() == 9 * CELL
@@ -119,15 +119,17 @@ def test_a_row_shows_its_class_and_the_test_apart() -> None:
 
 def test_a_class_without_frames_leaves_its_row_empty() -> None:
     sheet = drawn(OneSided(noise=0))
-    middle = sheet[HEAD + ROW + ROW // 2]
+    middle = sheet[HEADING + ROW + ROW // 2]
     assert not (middle == COLOURS["green"]).all(axis=1).any()
-    assert ((sheet[HEAD + ROW // 2] == COLOURS["red"]).all(axis=1)).sum() == 6 * CELL
+    assert ((sheet[HEADING + ROW // 2] == COLOURS["red"]).all(axis=1)).sum() == 6 * CELL
 
 
 @pytest.mark.parametrize("name", ["x" * 200, "one_two three-four " * 10, "théière", "茶", "W"])
 def test_a_name_stays_in_its_column(name: str, tmp_path: Path) -> None:
     add(tmp_path / name, pictures=2)
-    column = drawn(open_source(f"folder:{tmp_path}"))[HEAD + 1 : HEAD + ROW - 1, : MARGIN + NAMES]
+    column = drawn(open_source(f"folder:{tmp_path}"))[
+        HEADING + 1 : HEADING + ROW - 1, : MARGIN + NAMES
+    ]
     ink = (column < 128).all(axis=2)
     assert ink.any()
     assert not ink[:, -SPACE:].any()
@@ -137,4 +139,4 @@ def test_a_sheet_has_thirty_rows_at_most() -> None:
     source = open_source("synthetic?frames=1&test_frames=1", size=16)
     assert len(source.classes) == 50
     image = Image.open(io.BytesIO(contact_sheet(source)))
-    assert image.height == HEAD + MOST_CLASSES * ROW + MARGIN
+    assert image.height == HEADING + MOST_CLASSES * ROW + MARGIN

@@ -1,4 +1,4 @@
-"""A NIC stream keeps its promises for any source and any options."""
+"""A NIC stream keeps its invariants for any source and any options."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ options = st.builds(
 
 @settings(deadline=None)
 @given(sources, options)
-def test_what_holds_for_every_stream(lengths: list[list[int]], options: StreamOptions) -> None:
+def test_invariants_of_every_stream(lengths: list[list[int]], options: StreamOptions) -> None:
     source = Toy(lengths)
     stream = nic_stream(source, options)
     assert stream == nic_stream(source, options)
@@ -124,7 +124,7 @@ def test_a_video_is_one_visit() -> None:
         assert indices == tuple(range(clip.length))
 
 
-def test_images_beside_videos_are_visits_of_their_own() -> None:
+def test_images_next_to_videos_are_separate_visits() -> None:
     stream = nic_stream(Toy([[1, 4, 1, 1, 1]]), StreamOptions(visits=3))
     assert sorted(len(batch) for batch in stream) == [2, 2, 4]
 
@@ -211,19 +211,19 @@ def test_options_out_of_range_are_refused(key: str, value: object) -> None:
 def test_a_class_without_training_frames_is_refused() -> None:
     with pytest.raises(DataError, match="Expected training frames of class 'c1' in toy, got none"):
         nic_stream(Toy([[3], []]))
-    with pytest.raises(DataError, match="Expected at least one class in toy"):
+    with pytest.raises(DataError, match="Expected at least one class in toy, got none; add one"):
         nic_stream(Toy([]))
 
 
-def test_classes_that_are_known_only_come_again() -> None:
+def test_known_classes_have_only_later_visits() -> None:
     source = Toy([[3] * 4] * 6)
     options = StreamOptions(first_classes=1, visits=3, seed=5)
     stream = nic_stream(source, options, known=frozenset({0, 2, 5}))
     visits = [label for batch in stream for label in batch.classes]
     assert [visits.count(label) for label in range(6)] == [2, 3, 2, 3, 3, 2]
-    # The first batch brings something new.
+    # The first batch has a new class.
     assert stream[0].classes[0] in (1, 3, 4)
-    # Without anything known it is the stream that it always was.
+    # Without known classes the stream stays as it was.
     assert nic_stream(source, options, known=frozenset()) == nic_stream(source, options)
 
 
@@ -239,6 +239,6 @@ def test_a_stream_of_known_classes_alone() -> None:
 def test_a_whole_batch_has_every_training_frame() -> None:
     source = Toy([[3, 2], [4]])
     assert len(whole_batch(source)) == 9
-    # Of five frames the first, second, third and fourth; of four all.
+    # The first class keeps four of its five frames, the second all four.
     capped = whole_batch(source, 4)
     assert [len(indices) for _, indices in capped.parts] == [3, 1, 4]

@@ -1,4 +1,4 @@
-"""Every file of a data set is looked at before it is used, and unreadable ones can be left out."""
+"""Every file of a data set is checked before use, and unreadable files can be left out."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_a_whole_picture_passes(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(encoded(suffix))
     assert count_frames(path) == 1
-    # Some cameras add bytes of their own; what can be read is not refused.
+    # Some cameras append bytes; such a file is accepted if it can be read.
     if suffix != "bmp":
         path.write_bytes(encoded(suffix) + bytes(8))
         assert len(list(read_frames(path, (0,), 8))) == count_frames(path) == 1
@@ -46,7 +46,7 @@ def test_a_whole_picture_passes(suffix: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", SUFFIXES)
 @pytest.mark.parametrize("keep", [0.02, 0.5, 0.97])
-def test_a_cut_picture_does_not(suffix: str, keep: float, tmp_path: Path) -> None:
+def test_a_truncated_picture_does_not(suffix: str, keep: float, tmp_path: Path) -> None:
     path = tmp_path / f"a.{suffix}"
     content = encoded(suffix)
     path.write_bytes(content[: int(keep * len(content))])
@@ -55,10 +55,11 @@ def test_a_cut_picture_does_not(suffix: str, keep: float, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("content", "reason"), [(b"", "empty"), (b"no picture", "not an image"), (bytes(500), "not an")]
+    ("content", "reason"),
+    [(b"", "empty"), (b"not a picture", "not an image"), (bytes(500), "not an")],
 )
 @pytest.mark.parametrize("suffix", ["png", "jpg", "gif"])
-def test_the_reason_is_said(content: bytes, reason: str, suffix: str, tmp_path: Path) -> None:
+def test_the_reason_is_given(content: bytes, reason: str, suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"a.{suffix}"
     path.write_bytes(content)
     with pytest.raises(UnreadableFile) as caught:
@@ -68,8 +69,8 @@ def test_the_reason_is_said(content: bytes, reason: str, suffix: str, tmp_path: 
     assert "\n" not in str(caught.value)
 
 
-def test_what_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "a.png")  # opening it would wait for ever
+def test_a_pipe_or_a_dangling_link_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "a.png")  # opening it would wait forever
     with pytest.raises(UnreadableFile, match="not a file"):
         count_frames(tmp_path / "a.png")
     (tmp_path / "b.jpg").symlink_to(tmp_path / "gone.jpg")
@@ -78,7 +79,7 @@ def test_what_is_not_a_file_is_not_opened(tmp_path: Path) -> None:
 
 
 def damage(folder: Path) -> None:
-    """Four of ten pictures of `mug`, each in its own way."""
+    """Damage four of ten pictures of `mug`, each in a different way."""
     fill(folder / "hat", 6)
     mug = fill(folder / "mug", 10)
     (mug / "1.png").write_bytes(b"")
@@ -88,7 +89,7 @@ def damage(folder: Path) -> None:
     (mug / "8.gif").write_bytes(encoded("gif")[:-700])
 
 
-def test_all_are_named_at_once(tmp_path: Path) -> None:
+def test_one_error_names_them_all(tmp_path: Path) -> None:
     damage(tmp_path)
     with pytest.raises(DataError) as caught:
         open_source(f"folder:{tmp_path}")
@@ -100,7 +101,7 @@ def test_all_are_named_at_once(tmp_path: Path) -> None:
     )
 
 
-def test_left_out_they_are_counted(tmp_path: Path) -> None:
+def test_files_left_out_are_counted(tmp_path: Path) -> None:
     damage(tmp_path)
     seen: list[tuple[int, int]] = []
     source = open_source(
@@ -169,9 +170,9 @@ def test_the_only_video_left_is_cut_in_two(tmp_path: Path) -> None:
     assert [clip.length for clip in (*source.train_clips(), *source.test_clips())] == [2, 2]
 
 
-def test_a_video_that_is_none(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_video(tmp_path: Path) -> None:
     mug = fill(tmp_path / "mug", 3)
-    (mug / "a.mp4").write_bytes(b"no video")
+    (mug / "a.mp4").write_bytes(b"not a video")
     with pytest.raises(DataError, match=r"1 of 4 that cannot be read: mug/a.mp4 \("):
         FolderSource(tmp_path)
     assert len(FolderSource(tmp_path, skip_unreadable=True).skipped) == 1
@@ -182,24 +183,24 @@ class TestCore50:
 
     @pytest.fixture
     def tree(self, tmp_path: Path) -> Path:
-        """Two objects in sessions 1 and 3, six frames each; the lists have two batches."""
-        for session in (1, 3):
+        """Two objects in scenes 1 and 3, six frames each; the lists have two batches."""
+        for scene in (1, 3):
             for thing in (1, 2):
-                folder = tmp_path / f"s{session}" / f"o{thing}"
+                folder = tmp_path / f"s{scene}" / f"o{thing}"
                 folder.mkdir(parents=True)
                 for frame in range(6):
-                    colour = (session, thing, frame)
-                    name = f"C_{session:02d}_{thing:02d}_{frame:03d}.png"
+                    colour = (scene, thing, frame)
+                    name = f"C_{scene:02d}_{thing:02d}_{frame:03d}.png"
                     Image.new("RGB", (16, 16), colour).save(folder / name)
         run = tmp_path / "batches_filelists" / "NIC_v2_391" / "run0"
         run.mkdir(parents=True)
-        for name, session, thing in (
+        for name, scene, thing in (
             ("train_batch_00", 1, 1),
             ("train_batch_01", 1, 2),
             ("test", 3, 1),
         ):
             lines = [
-                f"s{session}/o{thing}/C_{session:02d}_{thing:02d}_{frame:03d}.png {thing - 1}\n"
+                f"s{scene}/o{thing}/C_{scene:02d}_{thing:02d}_{frame:03d}.png {thing - 1}\n"
                 for frame in range(6)
             ]
             (run / f"{name}_filelist.txt").write_text("".join(lines))
@@ -217,7 +218,7 @@ class TestCore50:
         )
 
     @pytest.mark.parametrize("spec", ["core50:{}", "core50:{}?protocol=nic"])
-    def test_left_out_the_others_keep_their_order(self, tree: Path, spec: str) -> None:
+    def test_the_other_frames_keep_their_order(self, tree: Path, spec: str) -> None:
         (tree / "s1" / "o1" / "C_01_01_002.png").write_bytes(b"")
         (tree / "s3" / "o1" / "C_03_01_003.png").write_bytes(b"")
         whole = open_source(
@@ -226,7 +227,7 @@ class TestCore50:
             skip_unreadable=True,
         )
         frames = [f[0, 0].tolist() for clip in whole.test_clips() for f in clip.read()]
-        # Each second frame of the list as before; the damaged one is not among them.
+        # Every second frame of the list as before; the damaged frame is not among them.
         assert [frame for frame in frames if frame[1] == 1] == [[3, 1, n] for n in (0, 2, 4)]
         train = [f[0, 0].tolist() for clip in whole.train_clips() for f in clip.read()]
         assert [frame for frame in train if frame[1] == 1] == [[1, 1, n] for n in (0, 1, 3, 4, 5)]
@@ -240,9 +241,7 @@ class TestCore50:
             open_source(f"core50:{tree}", skip_unreadable=True)
 
 
-def test_a_folder_that_may_not_be_looked_into(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_folder_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("cup", "hat"):
         (tmp_path / name).mkdir()
 
@@ -250,5 +249,5 @@ def test_a_folder_that_may_not_be_looked_into(
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "iterdir", refused)
-    with pytest.raises(DataError, match="Permission denied; check its permissions"):
+    with pytest.raises(DataError, match=r"got .* \(Permission denied\); check its permissions"):
         open_source(f"folder:{tmp_path}")

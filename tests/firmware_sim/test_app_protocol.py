@@ -10,12 +10,17 @@ import pytest
 from PIL import Image
 
 from coloured_pictures import draw_pictures
-from learning import DEFAULTS
 from lrtflite.bundle import Bundle, demo_bundle
-from lrtflite.errors import InputError
+from lrtflite.errors import InputError, RuntimeMissing
+from lrtflite.feeding import Feeding
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.manifest import Manifest
+from lrtflite.training import Rate
 from lrtflite_firmware_sim import SimulateOptions, simulate
 from lrtflite_firmware_sim.plan import make_plan
+
+# The mini-batch of the paper's app.
+FEEDING = Feeding(batch_size=120, new_per_batch=20, epochs=4, least_steps=24)
 
 
 @pytest.fixture
@@ -23,20 +28,14 @@ def manifest() -> Manifest:
     with demo_bundle() as path:
         found = Bundle.open(path).manifest
     return replace(
-        found,
-        labels=(None,) * 50,
-        batch_size=120,
-        new_per_batch=20,
-        training=DEFAULTS,
-        replay_size=1500,
-        policy="algorithm1",
+        found, labels=(None,) * 50, feeding=FEEDING, replay_size=1500, policy="algorithm1"
     )
 
 
 def test_plan_is_the_apps(manifest: Manifest) -> None:
     plan = make_plan(manifest, SimulateOptions(protocol="app"))
     assert plan.training.epochs == 8
-    assert (plan.replay_size, plan.policy) == (500, "balanced")
+    assert (plan.learner.replay_size, plan.learner.policy) == (500, "balanced")
     assert len(plan.batches) == 41  # ten classes first, then each of the other forty
     assert len(plan.batches[0].classes) == 10
     assert all(len(batch) == 100 and len(batch.classes) == 1 for batch in plan.batches[1:])
@@ -46,38 +45,41 @@ def test_plan_is_the_apps(manifest: Manifest) -> None:
 
 def test_what_is_given_wins_over_the_app(manifest: Manifest) -> None:
     options = SimulateOptions(
-        protocol="app", epochs=2, replay_size=7, policy="algorithm1", batch_frames=30, visits=2
+        protocol="app",
+        rates={"epochs": 2},
+        learner=LearnerOptions(replay_size=7, policy="algorithm1"),
+        batch_frames=30,
+        visits=2,
     )
     plan = make_plan(manifest, options)
-    assert (plan.training.epochs, plan.replay_size, plan.policy) == (2, 7, "algorithm1")
+    assert plan.training.epochs == 2
+    assert (plan.learner.replay_size, plan.learner.policy) == (7, "algorithm1")
     assert {len(batch) for batch in plan.batches[1:]} == {30}
     assert len(plan.batches) == 1 + 40 + 50
 
 
 def test_another_mini_batch_is_said(manifest: Manifest) -> None:
-    plan = make_plan(
-        replace(manifest, batch_size=128, new_per_batch=21), SimulateOptions(protocol="app")
-    )
+    other = replace(FEEDING, batch_size=128, new_per_batch=21)
+    plan = make_plan(replace(manifest, feeding=other), SimulateOptions(protocol="app"))
     assert any("21 + 107" in note and "20 + 100" in note for note in plan.notes)
 
 
 def test_nic_leaves_it_to_the_bundle(manifest: Manifest) -> None:
     plan = make_plan(manifest, SimulateOptions())
-    assert (plan.training, plan.replay_size, plan.policy) == (
-        DEFAULTS,
-        1500,
-        "algorithm1",
-    )
+    assert plan.training == manifest.training
+    assert (plan.learner.replay_size, plan.learner.policy) == (1500, "algorithm1")
     assert plan.notes == ()
 
 
-def test_the_trunk_has_a_learning_rate_of_its_own(manifest: Manifest) -> None:
-    deep = replace(manifest, replay_layer="conv5_4/dw")
-    plan = make_plan(deep, SimulateOptions(lr=0.5, trunk_lr=0.25))
-    assert plan.training == DEFAULTS.with_options(lr=0.5, trunk_lr=0.25)
-    assert make_plan(deep, SimulateOptions()).training.trunk_lr == DEFAULTS.trunk_lr
-    with pytest.raises(InputError, match="no trunk_lr for a bundle of pool6"):
-        make_plan(manifest, SimulateOptions(trunk_lr=0.25))
+def test_a_rate_is_one_that_the_bundle_has(manifest: Manifest) -> None:
+    deep = replace(manifest, rates={**manifest.rates, "trunk_lr": Rate(0.015)})
+    plan = make_plan(deep, SimulateOptions(rates={"lr": 0.5, "trunk_lr": 0.25}))
+    assert plan.training == deep.training.with_options(lr=0.5, trunk_lr=0.25)
+    assert plan.training.values.items() >= {"lr": 0.5, "trunk_lr": 0.25, "epochs": 4}.items()
+    assert make_plan(deep, SimulateOptions()).training.values["trunk_lr"] == 0.015
+    named = ", ".join(manifest.training.names)
+    with pytest.raises(InputError, match=f"Expected a rate of {named}, got 'trunk_lr'"):
+        make_plan(manifest, SimulateOptions(rates={"trunk_lr": 0.25}))
 
 
 def test_a_data_set_with_more_classes_than_slots(manifest: Manifest) -> None:
@@ -110,9 +112,18 @@ def test_a_stream_with_nothing_new_later_is_said(manifest: Manifest, pictures: P
     ("wrong", "said"),
     [
         ({"protocol": "x"}, "protocol of nic, app"),
-        ({"policy": "x"}, "policy of algorithm1, balanced"),
-        ({"runtime": "x"}, "runtime of auto, litert, tflite"),
         ({"sessions": 0}, "sessions as a whole number of at least 1, got 0"),
+    ],
+)
+def test_options_are_checked(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        SimulateOptions(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"policy": "x"}, "policy of algorithm1, balanced"),
         ({"replay_size": -1}, "replay_size as a whole number from 0 to 100,000,000, got -1"),
         ({"threads": 0}, "threads as a whole number from 1 to 64, got 0"),
         ({"threads": 10**12}, "threads as a whole number from 1 to 64, got 1000000000000"),
@@ -120,9 +131,14 @@ def test_a_stream_with_nothing_new_later_is_said(manifest: Manifest, pictures: P
         ({"seed": 1.5}, "seed as a whole number of at least 0, got 1.5"),
     ],
 )
-def test_options_are_checked(wrong: dict[str, object], said: str) -> None:
+def test_options_of_the_learner_are_checked(wrong: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        SimulateOptions(**wrong)  # type: ignore[arg-type]
+        SimulateOptions(learner=LearnerOptions(**wrong))  # type: ignore[arg-type]
+
+
+def test_an_unknown_runtime_names_those_there_are() -> None:
+    with pytest.raises(RuntimeMissing, match="runtime of auto, litert, tflite, got 'x'"):
+        SimulateOptions(learner=LearnerOptions(runtime="x"))
 
 
 def test_a_session_takes_forty_steps(tmp_path: Path) -> None:
@@ -131,15 +147,15 @@ def test_a_session_takes_forty_steps(tmp_path: Path) -> None:
         None,
         SimulateOptions(dataset=f"folder:{pictures}", protocol="app", first_classes=1),
     )
-    first, second = result.accuracy
+    first, second = result.per_session
     assert (first.frames, second.frames) == (100, 100)
-    # With nothing to replay, the hundred frames fill one mini-batch an epoch; eight would be few.
-    assert first.steps == DEFAULTS.least_steps == 24
+    # With nothing to replay, 100 frames fill one mini-batch per epoch, and 8 steps are too few.
+    assert first.steps == result.training["least_steps"] == 24
     assert result.bundle.new_per_batch == 20
     assert second.steps == 8 * 5
     assert result.replay_patterns == 200
     assert any("5 fps" in note for note in result.notes)
-    assert np.isclose(result.session_ms_p50, np.mean([s.session_ms for s in result.accuracy]))
+    assert np.isclose(result.session_ms_p50, np.mean([s.session_ms for s in result.per_session]))
 
 
 def test_some_drawn_objects_have_the_apps_frames_too(manifest: Manifest) -> None:

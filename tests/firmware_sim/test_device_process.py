@@ -1,4 +1,4 @@
-"""The device is a process of its own: what it holds, what its errors look like, how it ends."""
+"""The device process: its imports, its sessions, its errors and its end."""
 
 from __future__ import annotations
 
@@ -15,13 +15,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from learning import DEFAULTS
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.errors import BundleError, InputError, LrtfliteError, NoFreeSlot
+from lrtflite.learner_options import LearnerOptions
 from lrtflite.ram import peak_ram_bytes
+from lrtflite.training import Training
 from lrtflite_firmware_sim.device_process import DeviceProcess
-
-TRAINING = DEFAULTS.with_options(epochs=1)
 
 
 @pytest.fixture(scope="module")
@@ -32,8 +31,13 @@ def bundle() -> Iterator[Path]:
 
 @pytest.fixture
 def device(bundle: Path) -> Iterator[DeviceProcess]:
-    with DeviceProcess(bundle, replay_size=50) as process:
+    with DeviceProcess(bundle, LearnerOptions(replay_size=50)) as process:
         yield process
+
+
+@pytest.fixture(scope="module")
+def training(bundle: Path) -> Training:
+    return Bundle.open(bundle).manifest.training.with_options(epochs=1)
 
 
 def noise(bundle: Path, count: int) -> NDArray[np.uint8]:
@@ -41,8 +45,10 @@ def noise(bundle: Path, count: int) -> NDArray[np.uint8]:
     return np.random.default_rng(0).integers(0, 256, (count, size, size, 3), np.uint8)
 
 
-def test_it_imports_numpy_and_a_runtime_and_no_more(device: DeviceProcess, bundle: Path) -> None:
-    device.learn(noise(bundle, 3), ["a"] * 3, training=TRAINING)
+def test_it_imports_numpy_and_a_runtime_and_no_more(
+    device: DeviceProcess, bundle: Path, training: Training
+) -> None:
+    device.learn(noise(bundle, 3), ["a"] * 3, training=training)
     modules = device.vitals().modules
     assert {"numpy", "lrtflite"} <= modules
     assert modules & {"ai_edge_litert", "tflite_runtime"}
@@ -57,13 +63,15 @@ def test_its_ram_is_not_that_of_its_parent(bundle: Path) -> None:
     assert peak_ram_bytes() > ballast.nbytes
 
 
-def test_frames_are_taken_while_they_arrive(device: DeviceProcess, bundle: Path) -> None:
+def test_frames_are_taken_while_they_arrive(
+    device: DeviceProcess, bundle: Path, training: Training
+) -> None:
     frames = noise(bundle, 100)
     taken: list[int] = []
 
     def camera() -> Iterator[NDArray[np.uint8]]:
         for number, frame in enumerate(frames):
-            # All before this one were acknowledged: none waits for the camera to end.
+            # All earlier frames were acknowledged, so none waits for the end of the recording.
             assert len(taken) == number
             yield frame
 
@@ -71,40 +79,45 @@ def test_frames_are_taken_while_they_arrive(device: DeviceProcess, bundle: Path)
     report = device.learn(
         camera(),
         ["a"] * 100,
-        training=TRAINING,
+        training=training,
         on_frame=taken.append,
         on_progress=lambda progress: steps.append((progress.phase, progress.done)),
     )
     assert report.frames == 100
     assert taken == list(range(1, 101))
-    assert steps == [("train", n + 1) for n in range(report.steps)] + [("checkpoint", 1)]
+    trained = [("train", n + 1) for n in range(report.steps)]
+    assert steps == [*trained, ("gather", 1), ("checkpoint", 1)]
     assert len(report.timings["extract"]) == 100
 
 
-def test_its_errors_arrive_as_what_they_are(device: DeviceProcess, bundle: Path) -> None:
+def test_its_errors_arrive_as_what_they_are(
+    device: DeviceProcess, bundle: Path, training: Training
+) -> None:
     frames = noise(bundle, 3)
     with pytest.raises(InputError, match="Expected frames of shape"):
-        device.learn([frames[0], frames[1][:9]], ["a", "a"], training=TRAINING)
+        device.learn([frames[0], frames[1][:9]], ["a", "a"], training=training)
     with pytest.raises(InputError, match="one label per frame, got 2 for 3"):
-        device.learn(frames, ["a", "a"], training=TRAINING)
+        device.learn(frames, ["a", "a"], training=training)
     with pytest.raises(InputError, match="empty session"):
-        device.learn([], [], training=TRAINING)
+        device.learn([], [], training=training)
     slots = Bundle.open(bundle).manifest.slots
     with pytest.raises(NoFreeSlot):
         device.learn(
             np.repeat(frames[:1], slots + 1, axis=0),
             [f"class {n}" for n in range(slots + 1)],
-            training=TRAINING,
+            training=training,
         )
-    # And it goes on as if nothing had been.
-    report = device.learn(frames, ["a"] * 3, training=TRAINING)
+    # The device then works as before.
+    report = device.learn(frames, ["a"] * 3, training=training)
     assert report.session == 1
     assert device.predict(frames[0]).top[0].label == "a"
 
 
-def test_a_frame_is_answered_as_its_latent_is(device: DeviceProcess, bundle: Path) -> None:
+def test_a_frame_is_answered_as_its_latent_is(
+    device: DeviceProcess, bundle: Path, training: Training
+) -> None:
     frames = noise(bundle, 6)
-    device.learn(frames, ["a", "b"] * 3, training=TRAINING)
+    device.learn(frames, ["a", "b"] * 3, training=training)
     rows = device.recognise(frames[0])
     assert rows.shape == (1, Bundle.open(bundle).manifest.slots)
     assert rows.sum() == pytest.approx(1, abs=1e-5)
@@ -117,7 +130,7 @@ def test_a_bundle_that_it_cannot_open(tmp_path: Path) -> None:
 
 
 def test_a_device_that_dies_is_one_line(device: DeviceProcess, bundle: Path) -> None:
-    device._process.kill()
+    device.process.kill()
     with pytest.raises(LrtfliteError) as caught:
         device.extract(noise(bundle, 1)[0])
     assert str(caught.value).startswith("The device process was killed by SIGKILL (out of memory?)")
@@ -126,32 +139,33 @@ def test_a_device_that_dies_is_one_line(device: DeviceProcess, bundle: Path) -> 
 
 def test_a_bug_of_the_device_is_one_line_with_its_trace(device: DeviceProcess) -> None:
     with pytest.raises(LrtfliteError, match="The device process failed: TypeError: Expected a re"):
-        device._ask("what?")
+        device.ask("what?")
     with pytest.raises(LrtfliteError) as caught:
-        device._ask("what?")
+        device.ask("what?")
     assert "Traceback" in str(caught.value.__cause__)
 
 
-def test_its_state_is_on_the_disk_and_goes_with_it(bundle: Path) -> None:
+def test_its_state_is_on_the_disk_and_goes_with_it(bundle: Path, training: Training) -> None:
     with DeviceProcess(bundle) as device:
-        device.learn(noise(bundle, 2), ["a"] * 2, training=TRAINING)
+        device.learn(noise(bundle, 2), ["a"] * 2, training=training)
         folder = device.state
         assert list(folder.glob("state-*.npz"))
     assert not folder.exists()
-    assert device._process.returncode == 0
+    assert device.process.returncode == 0
 
 
-# Opens a device, says where it is, and waits.
+# Opens a device, prints its pid and folder, and waits.
 SIMULATOR = """
 import sys, time; from pathlib import Path
+from lrtflite.training import Training
 from lrtflite_firmware_sim.device_process import DeviceProcess
 device = DeviceProcess(Path(sys.argv[1]))
-print(device._process.pid, device.state, flush=True); time.sleep(60)
+print(device.process.pid, device.state, flush=True); time.sleep(60)
 """
 
 
 def killed_simulator(bundle: Path, temporary: Path, *, with_device: bool) -> tuple[int, Path]:
-    """Kill a simulator, and its device first if asked for; the device's pid and folder."""
+    """Kill a simulator, and optionally its device first; return the device's pid and folder."""
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(sys.path),
@@ -197,10 +211,10 @@ def test_the_next_run_removes_what_a_killed_device_left(
 def test_a_signal_is_the_simulators_to_handle(
     device: DeviceProcess, bundle: Path, number: signal.Signals
 ) -> None:
-    os.kill(device._process.pid, number)
+    os.kill(device.process.pid, number)
     assert device.extract(noise(bundle, 1)[0]).shape[0] == 1
-    # Ctrl-C in the terminal goes to its foreground group, which the device is not in.
-    assert os.getpgid(device._process.pid) != os.getpgrp()
+    # Ctrl-C goes to the foreground group of the terminal, and the device is in another.
+    assert os.getpgid(device.process.pid) != os.getpgrp()
 
 
 def _alive(pid: int) -> bool:
@@ -210,7 +224,7 @@ def _alive(pid: int) -> bool:
             os.kill(pid, 0)
         except ProcessLookupError:
             return False
-        # Whoever inherits an orphan may be slow to bury it; a zombie is dead all the same.
+        # The new parent of an orphan may be slow to reap it, but a zombie has ended.
         status = Path(f"/proc/{pid}/stat")
         if status.exists() and status.read_text().rpartition(")")[2].split()[0] == "Z":
             return False

@@ -43,13 +43,13 @@ def test_other_json_is_refused(text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / "r.json").write_text(text)
     with pytest.raises(DataError, match=said):
         load_simulation(tmp_path / "r.json")
-    with pytest.raises(DataError, match="Cannot read"):
+    with pytest.raises(DataError, match="Expected a readable file"):
         load_simulation(tmp_path / "none.json")
 
 
 def test_summary_has_the_figures(simulated: Simulation) -> None:
     last = replace(
-        simulated.accuracy[-1],
+        simulated.per_session[-1],
         accuracy=0.8125,
         accuracy_seen=0.9,
         accuracy_new=0.25,
@@ -58,7 +58,7 @@ def test_summary_has_the_figures(simulated: Simulation) -> None:
     lines = summary(
         replace(
             simulated,
-            accuracy=(*simulated.accuracy[:-1], last),
+            per_session=(*simulated.per_session[:-1], last),
             final_accuracy=0.8125,
             forgetting=0.034,
             latency_ms={**simulated.latency_ms, "train": Spread(1.234, 5.678, 42)},
@@ -74,7 +74,7 @@ def test_summary_has_the_figures(simulated: Simulation) -> None:
         "  classes seen so far         90.0%",
         "  newest class                25.0%",
         "  first classes              100.0%",
-        "forgetting                     3.4%  mean fall of a class from its best",
+        "forgetting                     3.4%  mean drop of a class from its best",
         "  train                        1.23     5.68     42",
         "  session                     66.10    72.40      7",
         "peak RAM of the device      87.7 MB  its whole process",
@@ -93,7 +93,7 @@ def test_report_needs_no_other_file(page: str) -> None:
     assert page.startswith("<!doctype html>")
     assert page.count("<svg") == page.count("</svg>") == 3
     assert not re.search(r"<(script|link|img|iframe|object)\b|@import|url\((?!#)", page)
-    # Links inside a picture go to its own parts; the name spaces of SVG are names, not places.
+    # Links inside a plot go to its own parts, and the namespaces of SVG are not links.
     assert all(link.startswith("#") for link in re.findall(r'href="([^"]*)"', page))
 
 
@@ -102,6 +102,9 @@ def test_report_has_every_section_and_option(simulated: Simulation, page: str) -
         assert f"<h2>{title}" in page
     for figure in (f"{simulated.final_accuracy:.1%}", f"{simulated.peak_ram_mb:.0f} MB"):
         assert figure in page
+    assert {"epochs", "least_steps", "lr", "momentum"} <= set(simulated.training)
+    for name, value in simulated.training.items():
+        assert f"<td>{name.replace('_', ' ')}</td><td>{value}</td>" in page
     for name in simulated.stream:
         assert f"<td>{name.replace('_', ' ')}</td>" in page
     for version in simulated.versions.values():
@@ -118,12 +121,14 @@ def test_report_of_a_deeper_bundle(simulated: Simulation, page: str) -> None:
         latent_dtype="uint8",
         trains_trunk=True,
     )
-    training = replace(simulated.training, trunk_lr=0.0625)
+    training = {**simulated.training, "trunk_lr": 0.0625}
     deep = replace(simulated, bundle=bundle, training=training)
     page = html_report(Simulation.from_json(deep.to_json()))
     assert "<td>128 x 128 x 3 uint8</td>" in page
-    assert "<td>learning rate of the trunk</td><td>0.0625</td>" in page
-    assert "<td>rate of the moments below the replay layer</td><td>frozen</td>" in page
+    assert "<td>trunk lr</td><td>0.0625</td>" in page
+    assert "<td>moments below the replay layer</td><td>frozen</td>" in page
+    adapting = replace(simulated, bundle=replace(simulated.bundle, adapt_moments=True))
+    assert "<td>moments below the replay layer</td><td>adapt</td>" in html_report(adapting)
 
 
 def test_ids_of_the_pictures_do_not_clash(page: str) -> None:
@@ -153,10 +158,10 @@ def test_learning_curve_is_drawn(simulated: Simulation, tmp_path: Path) -> None:
 
 
 def test_long_streams_and_untaught_classes_are_drawn(simulated: Simulation) -> None:
-    session = simulated.accuracy[-1]
+    session = simulated.per_session[-1]
     many = tuple(replace(session, session=number + 1) for number in range(60))
     classes = (*simulated.per_class, replace(simulated.per_class[0], first_session=None))
-    page = html_report(replace(simulated, accuracy=many, per_class=classes, sessions=60))
+    page = html_report(replace(simulated, per_session=many, per_class=classes, sessions=60))
     assert "60 sessions" in page
 
 

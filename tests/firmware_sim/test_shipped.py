@@ -1,4 +1,4 @@
-"""A simulation starts from what its bundle knows."""
+"""Simulations of bundles that ship with classes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lrtflite_firmware_sim.summary import summary
 
 @pytest.fixture(scope="module")
 def shipped(pictures: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A bundle that was taught two of the four colours."""
+    """Teach a bundle two of the four colours."""
     folder = tmp_path_factory.mktemp("shipped")
     (folder / "two").mkdir()
     for name in ("blue", "red"):
@@ -37,25 +37,25 @@ def test_known_classes_are_tested_from_the_start(result: Simulation) -> None:
     assert result.start is not None
     assert result.start.classes == ("blue", "red")
     assert result.start.accuracy_known == 1.0
-    # Half of the test set is of the two that nobody taught yet.
+    # Half of the test set belongs to the two classes that are not taught yet.
     assert result.start.accuracy == 0.5
 
 
 def test_known_classes_are_not_taught_again(result: Simulation) -> None:
-    assert [session.classes for session in result.accuracy] in (
+    assert [session.classes for session in result.per_session] in (
         [("amber",), ("green",)],
         [("green",), ("amber",)],
     )
-    assert [session.session for session in result.accuracy] == [1, 2]
-    assert [session.classes_seen for session in result.accuracy] == [3, 4]
+    assert [session.session for session in result.per_session] == [1, 2]
+    assert [session.classes_seen for session in result.per_session] == [3, 4]
     assert {c.name: c.first_session for c in result.per_class}["blue"] == 0
     assert {c.name: c.first_session for c in result.per_class}["red"] == 0
-    assert result.accuracy[-1].accuracy_first > 0.7
+    assert result.per_session[-1].accuracy_first > 0.7
 
 
 def test_later_visits_bring_them_again(shipped: Path, options: SimulateOptions) -> None:
     found = simulate(shipped, replace(options, first_classes=None, visits=2))
-    taught = [name for session in found.accuracy for name in session.classes]
+    taught = [name for session in found.per_session for name in session.classes]
     assert {name: taught.count(name) for name in taught} == {
         "amber": 2,
         "blue": 1,

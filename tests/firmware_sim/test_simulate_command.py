@@ -1,4 +1,4 @@
-"""`lrtflite simulate` as it is typed."""
+"""The command `lrtflite simulate`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_summary_on_stdout_progress_on_stderr(pictures: Path, tmp_path: Path) ->
     assert "accuracy, whole test set" in out
     assert "session 1/2" in err
     assert "session 1/2" not in out
-    assert "TensorFlow" not in err  # the runtime's own chatter stays in the device's log
+    assert "TensorFlow" not in err  # messages of the runtime stay in the device's log
     found = json.loads((tmp_path / "r.json").read_text())
     assert len(found["accuracy"]) == 2
     assert (tmp_path / "r.html").read_text().startswith("<!doctype html>")
@@ -119,7 +119,7 @@ def test_interrupted_before_the_first_session_is_over(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     pictures = draw_pictures(tmp_path / "pictures", classes=4, images=60)
-    # Enough epochs that it is still at work when the signal comes.
+    # Enough epochs that it still trains when the signal comes.
     words = ("--dataset", f"folder:{pictures}", "--epochs", "20000", "--first-classes", "1")
     process = start(*words, "--json", str(tmp_path / "r.json"), temporary=scratch)
     assert process.stderr is not None

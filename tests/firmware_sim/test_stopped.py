@@ -1,10 +1,9 @@
-"""What ends a simulation early takes nothing of what it has found so far."""
+"""A simulation that ends early keeps its results so far."""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -26,7 +25,7 @@ from lrtflite_firmware_sim.watcher import Watcher
 
 
 class Stopper(Watcher):
-    """Raises in some phase of a session."""
+    """A watcher that raises in some phase of a session."""
 
     def __init__(self, session: int, phase: str, error: BaseException) -> None:
         self._session, self._phase, self._error = session, phase, error
@@ -53,10 +52,10 @@ NO_TIME = Spread(0, 0, 0)
 
 
 def untimed(result: Simulation) -> Simulation:
-    """A result without what a clock, RAM or the time of the end decides."""
+    """Return a result without values that depend on a clock, RAM or the time of the end."""
     return replace(
         result,
-        accuracy=tuple(replace(session, session_ms=0) for session in result.accuracy),
+        per_session=tuple(replace(session, session_ms=0) for session in result.per_session),
         latency_ms={},
         session_ms=NO_TIME,
         session_ms_p50=0,
@@ -96,7 +95,7 @@ def test_a_device_that_dies_takes_nothing_with_it(
     class Killer(Watcher):
         def learned(self, result: SessionResult) -> None:
             if result.session == 2:
-                devices[0]._process.kill()
+                devices[0].process.kill()
 
     monkeypatch.setattr(DeviceProcess, "__enter__", remember)
     [found] = stopped(options, Killer(), LrtfliteError)
@@ -127,7 +126,7 @@ def test_results_from_before_they_could_be_incomplete(simulated: Simulation) -> 
 
 @contextmanager
 def running(*words: object, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """`lrtflite simulate` after its first session; it still has much to do."""
+    """Start `lrtflite simulate` and wait for its first session; many more follow."""
     pictures = draw_pictures(folder / "pictures", classes=3, images=60)
     scratch = folder / "scratch"
     scratch.mkdir()
@@ -174,7 +173,7 @@ def test_interrupted_results_are_written(tmp_path: Path, number: signal.Signals)
 
 def test_a_picture_that_turns_out_damaged_stops_it(tmp_path: Path) -> None:
     with running("--json", "-", "--epochs", "50", folder=tmp_path) as process:
-        # The header is whole, and so is the end.
+        # Header and end of the file are intact.
         for path in (tmp_path / "pictures").rglob("*.png"):
             content = bytearray(path.read_bytes())
             content[60:80] = bytes(20)
@@ -184,18 +183,19 @@ def test_a_picture_that_turns_out_damaged_stops_it(tmp_path: Path) -> None:
     assert found.incomplete is not None
     assert "Expected a readable image" in found.incomplete
     assert process.returncode == 1
-    assert err.splitlines()[-1] == f"Error: {found.incomplete}; the figures are of these"
+    expected = f"Error: {found.incomplete}; the figures cover these sessions only"
+    assert err.splitlines()[-1] == expected
     assert err.count("Error:") == 1
 
 
 def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
     words = ("--report", "gone/r.html", "--json", "r.json", "--sessions", "2", "--epochs", "50")
     with running(*words, folder=tmp_path) as process:
-        shutil.rmtree(tmp_path / "gone")
+        (tmp_path / "gone").touch()
         out, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "accuracy, whole test set" in out
     assert load_simulation(tmp_path / "r.json").incomplete is None
     [line] = [line for line in err.splitlines() if "Error" in line]
-    assert line.startswith("Error: Cannot write gone/r.html: No such file or directory")
+    assert line.startswith("Error: Cannot write gone/r.html: Not a directory")
     assert line.endswith("; wrote r.json")

@@ -22,7 +22,7 @@ def play(watcher: Watcher, simulated: Simulation) -> None:
     with watcher.running(7):
         for frame in range(16):
             watcher.testing(frame + 1, 16)
-        for session in simulated.accuracy:
+        for session in simulated.per_session:
             watcher.learning(session.classes)
             watcher.step("extract", 1, session.frames)
             watcher.step("train", 1, session.steps)
@@ -37,7 +37,7 @@ def test_lines_where_there_is_no_terminal(simulated: Simulation) -> None:
     lines = stream.getvalue().splitlines()
     assert lines[:2] == ["note: [bold] is a name", "reading 16 test frames"]
     assert len(lines) == 2 + 7
-    assert lines[2].startswith("session 1/7: 2 classes (new), 8 frames, recognises ")
+    assert lines[2].startswith("session 1/7: 2 classes (new), 8 frames, accuracy ")
 
 
 def test_bars_on_a_terminal(simulated: Simulation) -> None:
@@ -50,7 +50,7 @@ def test_bars_on_a_terminal(simulated: Simulation) -> None:
 
 
 def looked(stream: io.StringIO) -> str:
-    """What is said of a look at 5,000 files."""
+    """Return the output during a check of 5,000 files."""
     with watch(stream).looking() as on_file:
         for number in range(5000):
             on_file(number + 1, 5000)
@@ -61,7 +61,7 @@ def test_a_long_look_at_files_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert looked(io.StringIO()) == ""
     assert looked(Terminal()) == ""
     monkeypatch.setattr("lrtflite_firmware_sim.watcher.LONG", 0.0)
-    assert looked(io.StringIO()) == "looking at 5000 files\n"
+    assert looked(io.StringIO()) == "checking 5000 files\n"
     assert "files" in looked(Terminal())
 
 

@@ -1,4 +1,4 @@
-"""Fixtures that make a training small enough for a test."""
+"""Fixtures that make a training run small enough for a test."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lrtflite.host import mobilenet
 
 @pytest.fixture
 def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
-    """MobileNet's first two blocks, where the training is tested and not the network."""
+    """Build MobileNet's first two blocks only, for tests of training and not of the network."""
     monkeypatch.setattr(mobilenet, "BLOCKS", mobilenet.BLOCKS[:2])
 
 
 @pytest.fixture
 def eager() -> Iterator[None]:
-    """For trainings of a few steps, which take less time than tracing one."""
+    """Run without tracing, which takes longer than the few steps of a test."""
     tf.config.run_functions_eagerly(True)
     yield
     tf.config.run_functions_eagerly(False)

@@ -1,4 +1,4 @@
-"""BatchRenorm against the formulas, written once more in numpy float64."""
+"""BatchRenorm against the formulas, computed in numpy float64."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 
 
 class Renorm:
-    """The oracle: one step at a time, one channel column at a time."""
+    """The reference, which computes one step and one channel at a time."""
 
     def __init__(self, channels: int, eps: float = 1e-5) -> None:
         self.gamma, self.beta = np.ones(channels), np.zeros(channels)
@@ -45,7 +45,7 @@ class Renorm:
 
 
 def batches(rng: np.random.Generator, count: int, shape: tuple[int, ...]) -> list[Floats]:
-    """Batches whose mean and scale wander, so that r and d reach their limits and leave them."""
+    """Return batches whose mean and scale change, so that r and d reach and leave their limits."""
     return [rng.normal(rng.normal(0, 1), rng.uniform(0.3, 3), shape) for _ in range(count)]
 
 

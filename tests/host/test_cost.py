@@ -62,7 +62,7 @@ def rows(text: str) -> list[list[str]]:
 
 
 def table(tex: str, label: str) -> list[list[str]]:
-    """The rows between the rules of the LaTeX table called `label`, without markup."""
+    """Return the rows of the LaTeX table called `label`, without markup."""
     _, _, after = tex.partition(rf"\label{{{label}}}")
     body = after.partition(r"\midrule")[2]
     body = re.split(r"\\midrule|\\bottomrule", body)[0]

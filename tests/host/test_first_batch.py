@@ -1,4 +1,4 @@
-"""The frames of a training that ship as the memory of its bundle."""
+"""The frames that a saved model keeps for the replay memory of its bundle."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from coloured_source import ColouredSource
 from lrtflite.errors import ModelError
 from lrtflite.host.first_batch import MEMBER, FirstBatch, read_first_batch
 from lrtflite.host.model_file import load_model, save_model
-from lrtflite.host.train_options import FIRST_BATCH
-from lrtflite.host.training import train
+from lrtflite.host.training import FIRST_BATCH, train
 
 
 def batch(*counts: int) -> FirstBatch:
-    """So many frames of each class; the first pixel of a frame is its class."""
+    """Return `counts[i]` frames of class i; the first pixel of a frame is its class."""
     slots = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
     images = np.zeros((len(slots), 2, 2, 3), np.uint8)
     images[:, 0, 0, 0] = slots
@@ -28,7 +27,7 @@ def batch(*counts: int) -> FirstBatch:
 
 def test_a_sample_has_as_many_of_each_class() -> None:
     found = batch(100, 40, 7).sample(30, np.random.default_rng(0))
-    # Seven of the smallest class are all there are; their places go to the others.
+    # The smallest class has only seven frames, so the other classes get more.
     counts = np.bincount(found.slots)
     assert counts[2] == 7
     assert counts.sum() == 30
@@ -43,7 +42,7 @@ def test_a_model_carries_its_frames(tmp_path: Path) -> None:
     found = read_first_batch(tmp_path / "m.keras")
     assert found is not None
     np.testing.assert_array_equal(found.slots, [0, 0, 1, 1, 1])
-    # Keras does not mind.
+    # Keras ignores the added file.
     np.testing.assert_array_equal(
         load_model(tmp_path / "m.keras").get_weights()[0], model.weights[0]
     )

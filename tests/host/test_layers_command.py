@@ -1,4 +1,4 @@
-"""`lrtflite layers`, as its user sees it."""
+"""The output of `lrtflite layers`."""
 
 from __future__ import annotations
 
@@ -26,17 +26,18 @@ def cells(output: str, layer: str) -> list[str]:
 
 
 def test_table_has_the_papers_digits(printed: str) -> None:
-    assert cells(printed, "images") == ["images", "49,152", "-", "-", "49,152", "100.000"]
+    assert cells(printed, "images") == ["images", "49,152", "-", "-", "49,152", "-", "100.000"]
     assert cells(printed, "conv5_4/dw") == [
         "conv5_4/dw",
         "32,768",
         "327,680",
         "5,120",
         "131,072",
+        "2,048",
         "31.781",
     ]
-    assert cells(printed, "pool6") == ["pool6", "1,024", "16,384", "0", "4,096", "0.027"]
-    assert cells(printed, "fc7") == ["fc7", "50", "51,250", "51,250", "-", "-"]
+    assert cells(printed, "pool6") == ["pool6", "1,024", "16,384", "0", "4,096", "-", "0.027"]
+    assert cells(printed, "fc7") == ["fc7", "50", "51,250", "51,250", "-", "-", "-"]
     assert cells(printed, "total") == ["total", "187,090,994", "3,247,282"]
 
 

@@ -16,7 +16,7 @@ from lrtflite.layer_names import KERAS_NAMES, REPLAY_LAYERS
 
 
 def randomised_keras_mobilenet(alpha: float, size: int) -> keras.Model:
-    """keras.applications' network with random gamma and beta, and the moments that follow."""
+    """Return keras.applications' network with random gamma and beta, and fitting moments."""
     model = keras.applications.MobileNet(
         (size, size, 3), alpha=alpha, include_top=False, pooling="avg", weights=None
     )
@@ -25,7 +25,7 @@ def randomised_keras_mobilenet(alpha: float, size: int) -> keras.Model:
         if isinstance(layer, keras.layers.BatchNormalization):
             layer.gamma.assign(rng.uniform(0.5, 2.0, layer.gamma.shape))
             layer.beta.assign(rng.normal(0.5, 0.5, layer.beta.shape))
-            layer.momentum = 0.0  # Moments of the data: with others, rounding errors would grow.
+            layer.momentum = 0.0  # moments of the data, because others amplify rounding errors
     model(rng.uniform(-1, 1, (4, size, size, 3)).astype(np.float32), training=True)
     return model
 

@@ -1,4 +1,4 @@
-"""Model files: whole or refused, and never half written."""
+"""Model files: damaged ones are refused, and none is left half-written."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.host.model_file import load_model, replacing, save_model
+from lrtflite.host.model_file import load_model, save_model
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +37,7 @@ def test_damaged_models_are_refused(tmp_path: Path, model: keras.Model, cut: int
 def test_absent_models_are_named(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match=r"got .*, which is a folder"):
         load_model(tmp_path)
-    with pytest.raises(ModelError, match=r"absent\.keras, which is not there"):
+    with pytest.raises(ModelError, match=r"absent\.keras, which does not exist"):
         load_model(tmp_path / "absent.keras")
 
 
@@ -56,17 +56,19 @@ def test_other_names_are_refused(tmp_path: Path, model: keras.Model) -> None:
         save_model(model, tmp_path / "model.bin")
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(
+    tmp_path: Path, model: keras.Model, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "model.keras"
     path.write_text("old")
 
-    def fill_the_disk() -> None:
-        with replacing(path) as temporary:
-            temporary.write_text("half")
-            raise OSError(28, "No space left on device")
+    def fill_the_disk(_: keras.Model, temporary: Path) -> None:
+        temporary.write_text("half")
+        raise OSError(28, "No space left on device")
 
-    with pytest.raises(ModelError, match="No space left on device"):
-        fill_the_disk()
+    monkeypatch.setattr(keras.Model, "save", fill_the_disk)
+    with pytest.raises(ModelError, match=r"Expected to write .*No space left on device; make room"):
+        save_model(model, path)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["model.keras"]
 

@@ -1,8 +1,12 @@
-"""Weights from files, from the package and from Keras: the same outputs, or one clear line."""
+"""Weights from files, from the package and from Keras: the same outputs, or a clear error."""
 
 from __future__ import annotations
 
+import builtins
+import hashlib
+import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +16,14 @@ from lrtflite.errors import ModelError
 from lrtflite.host import weights as weights_module
 from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.weight_files import read_weights, weight_names
-from lrtflite.host.weights import load_weights, network, write_npz
+from lrtflite.host.weights import load_weights, mobilenet_with_weights, write_npz
 
 FRAMES = np.random.default_rng(0).uniform(-1, 1, (2, 32, 32, 3)).astype(np.float32)
 
 
 @pytest.fixture(scope="module")
 def trained() -> keras.Model:
-    """A small network whose moments have moved, so that nothing is at its initial value."""
+    """Return a small network with moved moments, so that no weight has its initial value."""
     model = mobilenet_v1(alpha=0.25, input_size=32, classes=0)
     rng = np.random.default_rng(1)
     for weight in model.weights:
@@ -37,7 +41,7 @@ def empty() -> keras.Model:
 
 @pytest.fixture
 def blank(empty: keras.Model) -> keras.Model:
-    """The same network as `trained` without what it knows; building one takes a second."""
+    """Return the network of `trained` with new weights; building one takes a second."""
     for weight in empty.weights:
         weight.assign(np.ones(weight.shape))
     return empty
@@ -70,11 +74,69 @@ def test_files_that_keras_wrote_are_read(
     np.testing.assert_array_equal(blank(FRAMES), trained(FRAMES))
 
 
+def count_opens(monkeypatch: pytest.MonkeyPatch, path: Path) -> list[str]:
+    """Return a list that gets an entry whenever Python opens `path`."""
+    opened: list[str] = []
+    really_open = io.open
+
+    def counting(file: Any, *args: Any, **options: Any) -> Any:
+        if file == path or str(file) == str(path):
+            opened.append(str(file))
+        return really_open(file, *args, **options)
+
+    for module in (io, builtins):
+        monkeypatch.setattr(module, "open", counting)
+    return opened
+
+
+@pytest.mark.parametrize("name", ["w.npz", "w.h5"])
+@pytest.mark.parametrize("load", ["network", "load_weights"])
+@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
+def test_a_file_is_read_once(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    trained: keras.Model,
+    blank: keras.Model,
+    name: str,
+    load: str,
+) -> None:
+    path = tmp_path / name
+    if name == "w.npz":
+        write_npz(trained, path)
+    else:
+        trained.save_weights(path)
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    opened = count_opens(monkeypatch, path)
+    if load == "network":
+        model, origin = mobilenet_with_weights(weights=str(path), input_size=32, classes=0)
+    else:
+        model, origin = blank, load_weights(blank, str(path))
+    assert len(opened) == 1
+    assert origin == f"{name} (sha256 {digest})"
+    np.testing.assert_array_equal(model(FRAMES), trained(FRAMES))
+
+
+def test_a_file_that_cannot_be_opened_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "w.npz"
+    path.touch()
+
+    def refused(_: Path) -> bytes:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(
+        ModelError, match=r"cannot be read \(.*Permission denied\); download or save it again"
+    ):
+        read_weights(path)
+
+
 def test_network_takes_width_and_activation_from_the_file(tmp_path: Path) -> None:
     write_npz(
         mobilenet_v1(alpha=0.5, input_size=32, classes=0, activation="relu"), tmp_path / "w.npz"
     )
-    model, _ = network(weights=str(tmp_path / "w.npz"), input_size=48, classes=7)
+    model, _ = mobilenet_with_weights(weights=str(tmp_path / "w.npz"), input_size=48, classes=7)
     assert model.input_shape == (None, 48, 48, 3)
     assert model.output_shape == (None, 7)
     assert model.get_layer("pool6").output.shape[-1] == 512
@@ -87,7 +149,7 @@ def test_reference_weights_match_keras_applications(shared: Path) -> None:
     with np.load(path) as file:
         for weight in theirs.weights:
             weight.assign(file[weight.name.split(":")[0]])
-    ours, _ = network(weights=str(path), classes=0)
+    ours, _ = mobilenet_with_weights(weights=str(path), classes=0)
     x = np.random.default_rng(2).uniform(-1, 1, (1, 128, 128, 3)).astype(np.float32)
     np.testing.assert_allclose(ours(x), np.mean(theirs(x), axis=(1, 2)), atol=1e-4)
 
@@ -127,15 +189,15 @@ def test_demo_weights_load_or_say_what_to_do(
 ) -> None:
     monkeypatch.setattr(weights_module, "DEMO_FILE", tmp_path / "demo_backbone.npz")
     with pytest.raises(ModelError, match="demo_backbone"):
-        network(weights="demo", input_size=32, classes=0)
+        mobilenet_with_weights(weights="demo", input_size=32, classes=0)
     write_npz(trained, tmp_path / "demo_backbone.npz")
-    model, origin = network(weights="demo", input_size=32, classes=0)
+    model, origin = mobilenet_with_weights(weights="demo", input_size=32, classes=0)
     assert origin.startswith("demo backbone (sha256 ")
     np.testing.assert_array_equal(model(FRAMES), trained(FRAMES))
 
 
 def test_packaged_demo_weights_are_there() -> None:
-    model, origin = network(weights="demo", classes=0)
+    model, origin = mobilenet_with_weights(weights="demo", classes=0)
     assert origin.startswith("demo backbone (sha256 ")
     assert model.output_shape == (None, 256)  # alpha 0.25
 
@@ -216,6 +278,6 @@ def test_other_width_and_activation_say_which_option_to_use(
 ) -> None:
     write_npz(trained, tmp_path / "w.npz")
     with pytest.raises(ModelError, match=r"use --alpha 0\.25"):
-        network(weights=str(tmp_path / "w.npz"), alpha=0.5, input_size=32)
+        mobilenet_with_weights(weights=str(tmp_path / "w.npz"), alpha=0.5, input_size=32)
     with pytest.raises(ModelError, match="use --activation relu6"):
-        network(weights=str(tmp_path / "w.npz"), activation="relu", input_size=32)
+        mobilenet_with_weights(weights=str(tmp_path / "w.npz"), activation="relu", input_size=32)

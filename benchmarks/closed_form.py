@@ -1,0 +1,172 @@
+"""Closed forms against CWR*: accuracy, confidence and session time on the same streams.
+
+- photographs: fifty classes of Caltech photographs, ImageNet weights (`../shared`);
+- synthetic: the drawn videos with the demo backbone;
+- shifted: the drawn videos with the ImageNet weights, which have never seen a drawing;
+- one by one: twelve classes of twenty frames, a session each, from nothing (six draws).
+
+The streams are those of replay_layers.py and few_pictures.py. Temperatures and tolerances were
+chosen on the validation split of the photographs and on worlds 1000 and 1001.
+
+    python benchmarks/closed_form.py photographs [--seeds 0 1 2]
+    python benchmarks/closed_form.py times
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from bundles import IMAGENET, PHOTOGRAPHS, converted
+from worlds import World, extract
+
+from lrtflite import Bundle, Learner, LrtfliteError
+from lrtflite.machine import this_machine
+from lrtflite.metrics import accuracy
+from lrtflite.runtime import describe_runtime, pick_runtime
+
+
+@dataclass(frozen=True)
+class Case:
+    """A stream and a backbone."""
+
+    dataset: str
+    weights: str
+    memory: int
+    seeds: tuple[int, ...]
+
+
+CASES = {
+    "photographs": Case(f"folder:{PHOTOGRAPHS}", str(IMAGENET), 1000, (0, 1, 2)),
+    "synthetic": Case("synthetic", "demo", 1500, (2000, 2001, 2002)),
+    "shifted": Case("synthetic", str(IMAGENET), 1500, (2000, 2001, 2002)),
+}
+ONE_BY_ONE = {"photographs": 0, "shifted": 1000, "synthetic": 1000}  # seed of the data set
+DRAWS, CLASSES, PICTURES = 6, 12, 20
+POOLED = "conv5_6/sep"
+# Latents of `pool6` serve three strategies, those of the pooled layer two.
+ROWS = (("pool6", "cwr"), ("pool6", "lda"), ("pool6", "ncm"), (POOLED, "lda"), (POOLED, "ncm"))
+# Sessions until the memory of CWR* is full, and those that are timed.
+FILLING, ROUNDS = 60, 30
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("case", choices=[*CASES, "times"])
+    parser.add_argument("--seeds", type=int, nargs="+")
+    parser.add_argument("--validation", action="store_true", help="judge a quarter of the training")
+    parser.add_argument("--runtime", default="auto")
+    arguments = parser.parse_args()
+    try:
+        lines = times(arguments) if arguments.case == "times" else rows(arguments)
+        for line in lines:
+            print(line, flush=True)
+    except LrtfliteError as error:
+        sys.exit(f"Error: {error}")
+    print(f"{describe_runtime(pick_runtime(arguments.runtime))}, 1 thread, on {this_machine()}")
+
+
+def bundle_of(case: Case, layer: str, strategy: str) -> Bundle:
+    words = ["--replay-layer", layer, "--weights", case.weights, "--strategy", strategy]
+    words += ["--pooled"] if layer == POOLED else []
+    backbone = "demo" if case.weights == "demo" else "imagenet"
+    name = f"closed-form/{backbone}-{layer.replace('/', '-')}-{strategy}"
+    return Bundle.open(converted(name, words))
+
+
+def rows(arguments: argparse.Namespace) -> Iterator[str]:
+    case = CASES[arguments.case]
+    seeds = arguments.seeds or case.seeds
+    yield "| layer, strategy | accuracy by seed | mean | confidence | one by one, six draws |"
+    yield "| --- | --- | --- | --- | --- |"
+    worlds: dict[tuple[str, int], World] = {}
+    for layer, strategy in ROWS:
+        bundle = bundle_of(case, layer, strategy)
+        found, sure = [], []
+        for seed in seeds:
+            if (layer, seed) not in worlds:
+                world = extract(
+                    bundle, case.dataset, seed=seed, visits=2, runtime=arguments.runtime
+                )
+                worlds[layer, seed] = world.validation() if arguments.validation else world
+            right, confidence = learn(bundle, worlds[layer, seed], case.memory, seed, arguments)
+            found.append(right)
+            sure.append(confidence)
+        single = one_by_one(bundle, case, ONE_BY_ONE[arguments.case], arguments)
+        name = f"{layer}{', pooled' if layer == POOLED else ''}, {strategy}"
+        shown = " ".join(f"{value:.3f}" for value in found)
+        yield f"| {name} | {shown} | {np.mean(found):.3f} | {np.mean(sure):.3f} | {single:.3f} |"
+
+
+def learn(
+    bundle: Bundle, world: World, memory: int, seed: int, arguments: argparse.Namespace
+) -> tuple[float, float]:
+    """Return accuracy after the last session, and the mean probability of the answer."""
+    replay_size = memory if bundle.manifest.feeding.replays else 0
+    with Learner.open(
+        bundle, runtime=arguments.runtime, replay_size=replay_size, seed=seed
+    ) as learner:
+        for latents, labels in world.sessions:
+            learner.learn_latents(latents, slot=labels)
+        probabilities = learner.probabilities(world.test)
+    right = accuracy(probabilities.argmax(axis=1), world.test_labels)
+    return right, float(probabilities.max(axis=1).mean())
+
+
+def one_by_one(bundle: Bundle, case: Case, seed: int, arguments: argparse.Namespace) -> float:
+    """Return the mean accuracy of draws of classes, each taught in a session of its own."""
+    world = extract(bundle, case.dataset, seed=seed, visits=1, runtime=arguments.runtime)
+    train = np.concatenate([latents for latents, _ in world.sessions])
+    slots = np.concatenate([labels for _, labels in world.sessions])
+    truth = np.array(world.test_labels)
+    found = []
+    for draw in range(DRAWS):
+        chosen = np.random.default_rng(draw).permutation(len(np.unique(truth)))[:CLASSES]
+        with Learner.open(bundle, runtime=arguments.runtime) as learner:
+            for slot in chosen:
+                learner.learn_latents(train[slots == slot][:PICTURES], slot=int(slot))
+            judged = np.isin(truth, chosen)
+            answers = learner.probabilities(world.test[judged]).argmax(axis=1)
+        found.append(float((answers == truth[judged]).mean()))
+    return float(np.mean(found))
+
+
+def times(arguments: argparse.Namespace) -> Iterator[str]:
+    """Compare a session of 25 frames at alpha 1.0, in turns, from the last latent to the disk."""
+    case = CASES["photographs"]
+    bundles = {name: bundle_of(case, "pool6", name) for name in ("cwr", "lda", "ncm")}
+    rng = np.random.default_rng(0)
+    centres = rng.gamma(1.0, 0.8, (20, 1024))
+    took: dict[str, list[float]] = {name: [] for name in bundles}
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
+        learners = {
+            name: Learner.open(bundle, Path(folder) / name, runtime=arguments.runtime, threads=1)
+            for name, bundle in bundles.items()
+        }
+        for number in range(FILLING + ROUNDS):
+            slot = number % len(centres)
+            noise = rng.gamma(2.0, 0.5, (25, 1024))
+            latents = np.clip(centres[slot] * noise, 0, 6).astype(np.float32)
+            for name, learner in learners.items():
+                report = learner.learn_latents(latents, slot=slot)
+                took[name].append(report.ready_to_committed_ms)
+        for learner in learners.values():
+            learner.close()
+    base = np.array(took["cwr"][FILLING:])
+    yield "| strategy | session, ms: median, p95 | relative to cwr, median of pairs |"
+    yield "| --- | --- | --- |"
+    for name, values in took.items():
+        mine = np.array(values[FILLING:])
+        ratio = np.median(mine / base)
+        yield f"| {name} | {np.median(mine):.1f}, {np.percentile(mine, 95):.1f} | {ratio:.2f} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""The options of `lrtflite convert`; their defaults come from the converter's tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Callable
+
+import click
+
+from lrtflite.networks import NETWORKS
+from lrtflite.replay.codecs import CODECS
+from lrtflite.table import first_sentence
+from lrtflite_cli.learner_options import all_of, memory_options
+from lrtflite_cli.rate_options import rate_options
+
+if TYPE_CHECKING:
+    from lrtflite_converters.defaults import Place
+
+POSITIVE = click.IntRange(min=1)
+
+
+def convert_options() -> Callable[[Any], Any]:
+    """Add all options of the command."""
+    return all_of(*_network(), *_slots(), *_learning(), *_output())
+
+
+def _network() -> tuple[Callable[[Any], Any], ...]:
+    pooled = "; ".join(f"{entry.pooled} of {name}" for name, entry in NETWORKS.items())
+    weights = ", ".join(
+        dict.fromkeys(w for entry in NETWORKS.values() for w in entry.named_weights)
+    )
+    return (
+        click.option(
+            "--replay-layer",
+            help="Layer whose output for a frame, a latent, is stored and "
+            "replayed. All layers above it train on the device. `lrtflite layers` lists the names.",
+            show_default=pooled,
+        ),
+        click.option(
+            "--pooled",
+            is_flag=True,
+            help="Average the replay layer's output over all pixels: this makes a small latent, "
+            "and only the last layer trains.",
+        ),
+        click.option(
+            "--network",
+            type=click.Choice(list(NETWORKS)),
+            default=next(iter(NETWORKS)),
+            show_default=True,
+            help="Network to convert.",
+        ),
+        click.option("--model", type=click.Path(), help="Model file that `lrtflite train` saved."),
+        click.option(
+            "--weights",
+            help=f"Instead of --model: {weights}, or a .npz, .h5 or .keras file.",
+            show_default="the first of these",
+        ),
+        click.option(
+            "--alpha",
+            type=float,
+            help="Width of the network, relative to the paper's.",
+            show_default="the weights' own",
+        ),
+        click.option(
+            "--input-size",
+            type=int,
+            default=128,
+            show_default=True,
+            help="Side of the square frames, in pixels.",
+        ),
+    )
+
+
+def _slots() -> tuple[Callable[[Any], Any], ...]:
+    return (
+        click.option(
+            "--classes",
+            type=POSITIVE,
+            help="Class slots: the maximum number of classes, including the labelled ones.",
+            show_default="labels + 5; 50 without labels",
+        ),
+        click.option(
+            "--labels", help="Names of the first classes: a,b,c or a file with one per line."
+        ),
+    )
+
+
+def _learning() -> tuple[Callable[[Any], Any], ...]:
+    from lrtflite_converters.defaults import Place
+    from lrtflite_converters.strategies import STRATEGIES, default_strategy
+
+    network = next(iter(NETWORKS.values()))
+    pooled, below = Place(network, network.pooled), Place(network, network.lowest_quick)
+    strategies = "; ".join(f"{name}: {entry.summary}" for name, entry in STRATEGIES.items())
+    return (
+        click.option(
+            "--strategy",
+            type=click.Choice(list(STRATEGIES)),
+            help="Layers that train, and how. CWR* is the paper's rule, which merges the weights "
+            f"of the last layer after each session. {strategies}.",
+            show_default=f"{default_strategy(pooled)} at {pooled.replay_layer}, "
+            f"{default_strategy(below)} where more than the last layer trains",
+        ),
+        *_feeding(pooled, below),
+        click.option(
+            "--train-depthwise/--freeze-depthwise",
+            default=True,
+            show_default=True,
+            help="Train or freeze the depthwise convolutions above the replay layer.",
+        ),
+        click.option(
+            "--adapt-moments",
+            is_flag=True,
+            help="Let the Batch Renorm moments (running means and variances) below the replay "
+            "layer follow the frames that the device sees.",
+        ),
+    )
+
+
+def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
+    """Return the options of mini-batches, memory and rates, with the defaults for both places."""
+    from lrtflite_converters import defaults
+    from lrtflite_converters.defaults import sgd_feeding, sgd_rates
+
+    fed, fed_below = sgd_feeding(pooled), sgd_feeding(below)
+    layer, resting = pooled.replay_layer, pooled.architecture.resting_layers[0]
+    codecs = " ".join(f"{name}: {first_sentence(codec)}" for name, codec in CODECS.items())
+    return (
+        click.option(
+            "--batch-size",
+            type=POSITIVE,
+            help="Patterns (latents with their classes) in a mini-batch.",
+            show_default=f"{fed.batch_size} at {layer}, {fed_below.batch_size} below it",
+        ),
+        click.option(
+            "--new-per-batch",
+            type=POSITIVE,
+            help="Maximum number of new patterns in a mini-batch; the rest are replayed.",
+            show_default=f"{fed.new_per_batch} at {layer}, {fed_below.new_per_batch} below it",
+        ),
+        memory_options(replay_size=str(defaults.REPLAY_SIZE), policy=defaults.POLICY),
+        click.option(
+            "--codec",
+            type=click.Choice(list(CODECS)),
+            help=f"Form in which latents are stored. {codecs}",
+            show_default=defaults.CODEC,
+        ),
+        rate_options(
+            epochs=f"{fed.epochs}; {fed_below.epochs} below {resting}",
+            lr=f"{sgd_rates(pooled)['lr'].value:g} x {defaults.MEASURED_FEATURES} / features",
+        ),
+    )
+
+
+def _output() -> tuple[Callable[[Any], Any], ...]:
+    from lrtflite_converters.options import SEED_MEMORY
+
+    return (
+        click.option(
+            "--out",
+            type=click.Path(path_type=Path),
+            default=Path("bundle"),
+            show_default=True,
+            help="Folder to write.",
+        ),
+        click.option(
+            "--seed-memory",
+            type=click.IntRange(min=0),
+            default=SEED_MEMORY,
+            show_default=True,
+            help="With --model: number of latents of its training frames that ship in the replay "
+            "memory.",
+        ),
+        click.option("--replace", is_flag=True, help="Replace the bundle that --out holds."),
+    )

@@ -1,0 +1,57 @@
+"""The output of `lrtflite teach`, as text and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from lrtflite.teaching import Taught
+
+# Held-out accuracy below which a class is listed as weak.
+WEAK = 0.8
+
+
+def taught_as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -> str:
+    """Return a few lines for a terminal; `untested` classes were learned before."""
+    report, path = taught.report, taught.bundle.path
+    classes = f"{len(report.labels)} class{'es' * (len(report.labels) != 1)}"
+    lines = [
+        f"{path}: taught {classes} from {report.frames} frames in "
+        f"{report.ready_to_committed_ms / 1e3:.2g} s; ships {taught.latents} latents",
+        f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames"
+        if taught.held_out
+        else "no held-out frames, so its accuracy is unknown",
+    ]
+    if untested:
+        lines.append(f"not tested: {len(untested)} classes learned before, which {dataset} lacks")
+    weak = {name: share for name, share in taught.by_class.items() if share < WEAK}
+    if weak:
+        named = ", ".join(f"{name} {share:.0%}" for name, share in sorted(weak.items()))
+        lines.append(f"below {WEAK:.0%}: {named}; more frames, from more sides, may help")
+    if taught.by_class and not weak:
+        weakest = min(taught.by_class, key=lambda name: taught.by_class[name])
+        if taught.by_class[weakest] < 1:
+            lines.append(f"weakest: {weakest} {taught.by_class[weakest]:.0%}")
+    later = f"lrtflite simulate {path} --dataset {dataset}"
+    return "\n".join([*lines, f"next: lrtflite verify {path}; with new classes added: {later}"])
+
+
+def taught_as_json(taught: Taught, skipped: tuple[str, ...]) -> str:
+    """Return the result as JSON; `skipped` files were left out."""
+    record = {
+        "bundle": str(taught.bundle.path),
+        "classes": taught.report.labels,
+        "frames": taught.report.frames,
+        "steps": taught.report.steps,
+        "loss": taught.report.loss,
+        "session_ms": taught.report.ready_to_committed_ms,
+        # Without test frames the accuracy is NaN, which JSON lacks.
+        "held_out_accuracy": taught.accuracy if taught.held_out else None,
+        "held_out_frames": taught.held_out,
+        "by_class": taught.by_class,
+        "replay_patterns": taught.latents,
+        "skipped_files": skipped,
+    }
+    return json.dumps(record, indent=2)

@@ -1,0 +1,137 @@
+"""A unit: a convolution, Batch Renorm and an activation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from lrtflite_converters import differentiable as ops
+from lrtflite_converters.blocks.block import Block, BlockInput, Limits, Shape, Step, Trace, Values
+from lrtflite_converters.differentiable import Activation, Pullback
+from lrtflite_converters.renorm import Renorm
+from lrtflite_converters.window import Edges, Tensor
+
+TENSORS = ("kernel", "gamma", "beta", "mean", "variance")
+
+
+@dataclass(frozen=True)
+class Unit(Block):
+    """A convolution with Batch Renorm and an activation, and its initial values."""
+
+    name: str
+    kind: str  # "pointwise", "depthwise" or "convolution"
+    image: Shape  # height, width and channels of the input
+    output: Shape
+    stride: int
+    edges: Edges
+    activation: Activation
+    epsilon: float
+    trains_kernel: bool
+    arrays: Mapping[str, Any]  # one per name in TENSORS
+
+    def named(self, tensor: str) -> str:
+        """Return a tensor's name in the model, without slashes, which signatures do not allow."""
+        return f"{self.name.replace('/', '_')}_{tensor}"
+
+    @property
+    def tensors(self) -> dict[str, Any]:
+        return {self.named(tensor): self.arrays[tensor] for tensor in TENSORS}
+
+    @property
+    def trained(self) -> dict[str, bool]:
+        kernel = {self.named("kernel"): True} if self.trains_kernel else {}
+        return {**kernel, self.named("gamma"): False, self.named("beta"): False}
+
+    @property
+    def moments(self) -> tuple[str, str]:
+        return self.named("mean"), self.named("variance")
+
+    def convolve(
+        self, x: Tensor, kernel: Tensor, *, constant: bool = False
+    ) -> tuple[Tensor, Pullback]:
+        """Convolve in the rank that suits the kind; a `constant` kernel never changes."""
+        if self.kind == "pointwise":
+            return ops.pointwise(tf.reshape(x, [1, -1, self.image[2]]), kernel)
+        x = tf.reshape(x, [-1, *self.image])
+        if self.kind == "convolution":
+            return ops.convolution(x, kernel, stride=self.stride, edges=self.edges)
+        return ops.depthwise(x, kernel, stride=self.stride, edges=self.edges, constant=constant)
+
+    def infer(self, x: Tensor, values: Values) -> Tensor:
+        kernel, gamma, beta, mean, variance = self._own(values)
+        z, _ = self.convolve(x, kernel)
+        scale = gamma / tf.sqrt(variance + self.epsilon)
+        return self.activation.value(z * scale + (beta - mean * scale))
+
+    def forward(
+        self,
+        xs: Sequence[Tensor],
+        source: BlockInput,
+        values: Values,
+        limits: Limits,
+        *,
+        frozen: bool,
+    ) -> UnitTrace:
+        kernel, *rest = self._own(values)
+        zs = [self.convolve(x, kernel, constant=frozen)[0] for x in xs]
+        norm = Renorm.of(zs, *rest, r_max=limits.r_max, d_max=limits.d_max, epsilon=self.epsilon)
+        return UnitTrace(
+            self, source, values, zs, norm, [self.activation.value(norm(z)) for z in zs]
+        )
+
+    def _own(self, values: Values) -> list[Tensor]:
+        return [values[self.named(tensor)] for tensor in TENSORS]
+
+
+@dataclass(frozen=True)
+class UnitTrace(Trace):
+    """The trace of a unit; `zs` are the outputs of the convolution, one per part."""
+
+    unit: Unit
+    source: BlockInput
+    values: Values
+    zs: Sequence[Tensor]
+    norm: Renorm
+    outputs: Sequence[Tensor]
+
+    def again(self, part: int, *, after: Tensor) -> Tensor:
+        return self.unit.activation.value(self.norm.after(after)(self.zs[part]))
+
+    def gate(self, y: Tensor, dy: Tensor) -> Tensor:
+        return self.unit.activation.gate(y, dy)
+
+    def norms(self) -> Iterator[tuple[Renorm, tuple[str, str]]]:
+        yield self.norm, self.unit.moments
+
+    def backward(self, gradients: Sequence[Tensor], step: Step) -> list[Tensor]:
+        unit = self.unit
+        pulled = self.norm.pull(self.zs, gradients)
+        late = pulled.after(pulled.b, apart=True)
+        kernel = self.values[unit.named("kernel")]
+        below: list[Tensor] = []
+        dkernel = None
+        for part, (z, d) in enumerate(zip(self.zs, gradients)):
+            # Wait for the part before, so that only one part's arrays exist at a time.
+            done = [array for array in (dkernel, *below[-1:]) if array is not None]
+            dz = late.after(*done)(z, d)
+            x = self.source.again(part, after=dz)
+            dx, more = unit.convolve(x, kernel)[1](dz)
+            if unit.trains_kernel:
+                dkernel = more if dkernel is None else dkernel + more
+            if self.source.takes_gradient:
+                below.append(self.source.gate(x, tf.reshape(dx, x.shape)))
+        found = {"kernel": dkernel, "gamma": pulled.dgamma, "beta": pulled.dbeta}
+        step.weights(
+            self.values,
+            {
+                unit.named(name): gradient
+                for name, gradient in found.items()
+                if gradient is not None
+            },
+            after=pulled.dbeta if dkernel is None else dkernel,
+        )
+        step.moments(self.norm, unit.moments, self.values)
+        return below

@@ -1,0 +1,41 @@
+"""The smallest and the largest possible value in the output of a replay layer."""
+
+from __future__ import annotations
+
+import numpy as np
+import tf_keras as keras
+
+from lrtflite.host.network import Network
+from lrtflite_converters.split import maker
+
+# Maximum number of standard deviations assumed for a normalised value. The largest value measured
+# was 39: ImageNet weights with ReLU instead of ReLU6, on photographs, noise and checkerboards.
+MOST_DEVIATIONS = 64
+# Limit for unknown kinds of layers, far above the latents of any trained network.
+UNKNOWN = 1e4
+
+
+def latent_range(network: Network, replay_layer: str) -> tuple[float, float]:
+    """Return the limits of a latent: 0 to 6 after ReLU6.
+
+    A plain ReLU has no upper limit, and Batch Renorm without an activation has neither limit, so
+    normalised values are assumed to be within MOST_DEVIATIONS.
+    """
+    if network.architecture.reads_frames(replay_layer):
+        return 0.0, 255.0
+    layer = network.layer(replay_layer)
+    if isinstance(layer, keras.layers.GlobalAveragePooling2D):
+        layer = maker(layer.input)
+    lowest = -UNKNOWN
+    if isinstance(layer, keras.layers.ReLU):
+        lowest = 0.0
+        if layer.max_value is not None:
+            return 0.0, float(layer.max_value)
+        layer = maker(layer.input)
+    if not hasattr(layer, "gamma"):
+        return lowest, UNKNOWN
+    gamma, beta = layer.gamma.numpy(), layer.beta.numpy()
+    spread = MOST_DEVIATIONS * np.abs(gamma)
+    if lowest < 0:
+        lowest = float(np.min(beta - spread))
+    return lowest, float(np.max(beta + spread))

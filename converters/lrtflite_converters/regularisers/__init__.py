@@ -1,0 +1,17 @@
+"""Regularisers: rules that change the step of a weight, to protect earlier sessions.
+
+To add one, write a subclass of `Regulariser` in its own file and register it in `REGULARISERS`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lrtflite.table import Table
+
+if TYPE_CHECKING:
+    from lrtflite_converters.regularisers.regulariser import Regulariser
+
+REGULARISERS: Table[type[Regulariser]] = Table(
+    "regulariser", {"none": "lrtflite_converters.regularisers.regulariser:Regulariser"}
+)

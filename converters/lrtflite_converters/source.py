@@ -1,0 +1,83 @@
+"""The network and the labels of a conversion, checked before TensorFlow is loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lrtflite.errors import ModelError
+from lrtflite.labels import check_label
+from lrtflite.layer_names import check_network
+from lrtflite.networks import NETWORKS
+
+# The network of saved models.
+FIRST_NETWORK = "mobilenet_v1"
+# Endings by which a single label is treated as the name of a missing file.
+LABEL_FILES = (".txt", ".csv", ".names", ".labels")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A saved model, or a network by name with its weights; None uses the network's default."""
+
+    network: str = "mobilenet_v1"
+    model: str | None = None
+    weights: str | None = None
+    alpha: float | None = None
+    input_size: int = 128
+
+    def __post_init__(self) -> None:
+        """Raise ModelError for a network that cannot be built, or a missing file."""
+        check_network(self.alpha, self.input_size)
+        if self.model is not None:
+            if self.weights is not None or self.alpha is not None:
+                raise ModelError(
+                    "Expected --model, or --weights and --alpha, got both; leave --weights and "
+                    "--alpha out, because a model has its own"
+                )
+            if self.network != FIRST_NETWORK:
+                raise ModelError(
+                    f"Expected --model with the network {FIRST_NETWORK}, which `lrtflite train` "
+                    f"saves, got {self.network!r}; leave --network or --model out"
+                )
+            if not Path(self.model).is_file():
+                raise ModelError(
+                    f"Expected a saved model, got {self.model}, which is not a file; check the path"
+                )
+        named = NETWORKS.choose(self.network).named_weights
+        if self.weights not in (None, *named) and not Path(str(self.weights)).is_file():
+            raise ModelError(
+                f"Expected {', '.join(named)} or a file, got {self.weights}, which is not a file; "
+                "check the path"
+            )
+
+    @property
+    def named_weights(self) -> str:
+        """Return the given weights, or the network's default."""
+        return self.weights or NETWORKS.choose(self.network).named_weights[0]
+
+
+def read_labels(text: str | None) -> tuple[str, ...]:
+    """Return labels from `a,b,c`, or from a file with one per line."""
+    if not text:
+        return ()
+    try:
+        # A file may have blank lines between its labels.
+        lines = [line for line in Path(text).read_text("utf-8").splitlines() if line.strip()]
+    except UnicodeDecodeError as error:
+        raise ModelError(
+            f"Expected labels in UTF-8, one per line, got {text}: {error}; save it as UTF-8"
+        ) from error
+    except OSError:  # not a file, or too long for a file name, so it is a list
+        if "," not in text and ("/" in text or text.lower().endswith(LABEL_FILES)):
+            raise ModelError(
+                f"Expected labels as a,b,c or in a file, one per line, got {text}, which is not a "
+                "file; check the path"
+            ) from None
+        lines = text.split(",")
+    labels = tuple(line.strip() for line in lines)
+    if not labels or not all(labels):
+        raise ModelError(
+            f"Expected labels as a,b,c or in a file, one per line, got {text!r}; leave none empty"
+        )
+    return tuple(map(check_label, labels))

@@ -1,0 +1,127 @@
+"""The held-out test set, which the device classifies after every session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.data import Clip, Frame, FrameSource
+from lrtflite.errors import DataError
+from lrtflite.evenly import evenly
+from lrtflite.manifest import Manifest
+from lrtflite_firmware_sim.device_process import DeviceProcess
+
+# Maximum size of the test set kept in RAM, in bytes.
+LIMIT = 512 << 20
+# Maximum bytes of latents per request; small enough not to raise the device's peak RAM.
+MESSAGE = 50 << 12
+# Frames for timing predictions.
+_SAMPLES = 32
+
+OnFrame = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Test frames with their classes; `truth` (N,) int64 indexes the source's classes.
+
+    `latents` are kept if they fit into RAM and the device does not change its features. Otherwise
+    `frames` are kept if they fit, and the device extracts them again in every evaluation. If
+    neither fits, `clips` are read again. `samples` are some of the frames, evenly spread, for
+    timing predictions.
+    """
+
+    classes: tuple[str, ...]
+    truth: NDArray[np.int64]
+    samples: tuple[Frame, ...] = field(repr=False)
+    clips: Sequence[Clip] = field(repr=False)
+    latents: tuple[NDArray[Any], ...] = field(repr=False, default=())  # (1, ...) each
+    frames: tuple[Frame, ...] = field(repr=False, default=())
+
+    @classmethod
+    def read(
+        cls,
+        source: FrameSource,
+        device: DeviceProcess,
+        manifest: Manifest,
+        *,
+        on_frame: OnFrame | None = None,
+    ) -> HeldOut:
+        """Read every test frame once; if latents are kept, let the device extract them."""
+        clips = source.test_clips()
+        truth = np.repeat([clip.label for clip in clips], [clip.length for clip in clips])
+        total = len(truth)
+        for label in sorted(set(range(len(source.classes))).difference(truth.tolist())):
+            raise DataError(
+                f"Expected test frames of every class in {source.name}, "
+                f"got none of {source.classes[label]!r}; add some or remove the class"
+            )
+        keep_latents = total * manifest.latent_bytes <= LIMIT and not manifest.adapt_moments
+        keep_frames = not keep_latents and total * 3 * manifest.input_size**2 <= LIMIT
+        latents: list[NDArray[Any]] = []
+        frames: list[Frame] = []
+        samples: list[Frame] = []
+        sampled = frozenset(evenly(total, _SAMPLES))
+        for number, frame in enumerate(_read(clips)):
+            if number in sampled:
+                samples.append(frame)
+            if keep_latents:
+                latents.append(device.extract(frame))
+            elif keep_frames:
+                frames.append(frame)
+            if on_frame is not None:
+                on_frame(number + 1, total)
+        return cls(
+            source.classes,
+            truth.astype(np.int64),
+            tuple(samples),
+            clips,
+            tuple(latents),
+            tuple(frames),
+        )
+
+    @property
+    def is_extracted(self) -> bool:
+        """Return whether latents are kept, so that the device extracts no test frame again."""
+        return bool(self.latents)
+
+    def predicted(
+        self,
+        device: DeviceProcess,
+        labels: Sequence[str | None],
+        *,
+        on_frame: OnFrame | None = None,
+    ) -> NDArray[np.int64]:
+        """Return the class (N,) int64 that the device predicts for each test frame.
+
+        `labels` has the device's label of each slot. If the answer is not in the data set, or
+        nothing is learned yet, the prediction is an extra class, `len(classes)`.
+        """
+        number = {name: index for index, name in enumerate(self.classes)}
+        other = len(self.classes)
+        class_of_slot = np.array([number.get(label or "", other) for label in labels], np.int64)
+        guesses: list[int] = []
+        for rows in self._probabilities(device):
+            found = class_of_slot[rows.argmax(axis=1)]
+            guesses += np.where(rows.max(axis=1) > 0, found, other).tolist()
+            if on_frame is not None:
+                on_frame(len(guesses), len(self.truth))
+        return np.array(guesses, np.int64)
+
+    def _probabilities(self, device: DeviceProcess) -> Iterator[NDArray[np.float32]]:
+        """Yield (n, slots) float32 for a few test frames at a time."""
+        if self.is_extracted:
+            at_once = max(1, MESSAGE // self.latents[0].nbytes)
+            for start in range(0, len(self.latents), at_once):
+                yield device.probabilities(np.concatenate(self.latents[start : start + at_once]))
+        else:
+            for frame in self.frames or _read(self.clips):
+                yield device.recognise(frame)
+
+
+def _read(clips: Sequence[Clip]) -> Iterator[Frame]:
+    return (frame for clip in clips for frame in clip.read())

@@ -1,0 +1,143 @@
+"""Open `core50:PATH`: find images and lists, choose classes, check every file.
+
+PATH/core50_128x128/s1/o1/C_01_01_000.png           (or PATH is that folder itself)
+PATH/batches_filelists/NIC_v2_391/run0/train_batch_00_filelist.txt, ..., test_filelist.txt
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lrtflite.data.choice import ClassChoice, pick_classes
+from lrtflite.data.core50.files import image_file, image_files, image_folder, scan
+from lrtflite.data.core50.lists import (
+    CLASSES,
+    Numbers,
+    Recording,
+    list_folder,
+    merge,
+    read_lists,
+    thin,
+    without,
+)
+from lrtflite.data.core50.source import Core50Lists, Core50Source
+from lrtflite.data.source import SourceRequest
+from lrtflite.data.spec import check_settings, whole_setting
+from lrtflite.data.unreadable import look_at, refuse_unreadable
+from lrtflite.errors import DataError
+
+PROTOCOLS = ("79", "196", "391")
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """The settings after `core50:PATH?`; `lists` is None for the default folders."""
+
+    protocol: str
+    run: int
+    stride: int
+    lists: Path | None
+
+    @classmethod
+    def parse(cls, settings: Mapping[str, str]) -> _Settings:
+        check_settings("core50:PATH", settings, ["lists", "protocol", "run", "stride"])
+        protocol = settings.get("protocol", "391")
+        if protocol not in (*PROTOCOLS, "nic"):
+            raise DataError(
+                f"Expected protocol={', '.join(PROTOCOLS)} or nic, got {protocol!r}; "
+                "write for example ?protocol=391"
+            )
+        return cls(
+            protocol=protocol,
+            run=whole_setting(settings, "run", 0, least=0),
+            stride=whole_setting(settings, "stride", 1, least=1),
+            lists=Path(settings["lists"]).expanduser() if "lists" in settings else None,
+        )
+
+
+def open_core50(request: SourceRequest) -> Core50Source:
+    """Open `core50:PATH?lists=DIR&protocol=391&run=0&stride=1`; protocol `nic` needs no lists.
+
+    With a choice of classes, a published batch keeps only the frames of these classes, and an empty
+    batch is dropped. Every frame is checked first. An unreadable frame is an error; with
+    `skip_unreadable` it is left out of its batch, or out of the test frames chosen by `stride`.
+    """
+    settings = _Settings.parse(request.settings)
+    path = Path(request.argument).expanduser()
+    images = image_folder(path)
+    name = "core50" if settings.stride == 1 else f"core50 (1 in {settings.stride} test frames)"
+    batches, test = _listed_frames(path, images, settings)
+    objects = pick_classes(request.choice, CLASSES, of=name)
+    if request.choice is not None:
+        batches, test = _of_objects(batches, test, objects, path)
+
+    look = look_at(image_files(images, merge([*batches, test])), on_file=request.on_file)
+    if not request.skip_unreadable:
+        refuse_unreadable(look, images, name=name)
+
+    def is_lost(key: Recording, number: int) -> bool:
+        return image_file(images, key, number) in look.faults
+
+    if look.faults:
+        batches, test = [without(batch, is_lost) for batch in batches], without(test, is_lost)
+    skipped = look.skipped(images)
+    if settings.protocol == "nic":
+        return Core50Source(
+            images,
+            merge(batches),
+            test,
+            name=name,
+            size=request.size,
+            objects=objects,
+            skipped=skipped,
+        )
+    return Core50Lists(
+        images,
+        batches,
+        test,
+        protocol=_protocol_name(settings, request.choice, objects),
+        name=name,
+        size=request.size,
+        objects=objects,
+        skipped=skipped,
+    )
+
+
+def _listed_frames(
+    path: Path, images: Path, settings: _Settings
+) -> tuple[Sequence[Numbers], Numbers]:
+    """Return the training batches (a single one without lists) and the test frames."""
+    batches: Sequence[Numbers]
+    if settings.protocol == "nic":
+        train, test = scan(images)
+        batches = [train]
+    else:
+        places = [path / "batches_filelists", path, images.parent / "batches_filelists"]
+        if settings.lists is not None:
+            places = [settings.lists]
+        batches, test = read_lists(list_folder(places, settings.protocol, settings.run))
+    return batches, thin(test, settings.stride)
+
+
+def _of_objects(
+    batches: Sequence[Numbers], test: Numbers, objects: Sequence[int], path: Path
+) -> tuple[Sequence[Numbers], Numbers]:
+    """Keep the frames of some objects, by number from 0; raise DataError if no batch is left."""
+
+    def only(listed: Numbers) -> Numbers:
+        return {key: numbers for key, numbers in listed.items() if key[1] - 1 in objects}
+
+    kept = [batch for batch in map(only, batches) if batch]
+    if not kept:
+        chosen = ", ".join(CLASSES[number] for number in objects)
+        raise DataError(
+            f"Expected training frames of {chosen} in {path}, got none; choose other classes"
+        )
+    return kept, only(test)
+
+
+def _protocol_name(settings: _Settings, choice: ClassChoice | None, objects: Sequence[int]) -> str:
+    name = f"NICv2-{settings.protocol} run {settings.run}"
+    return name if choice is None else f"{name}, {len(objects)} of {len(CLASSES)} classes"

@@ -1,0 +1,95 @@
+"""Feeding: the way patterns from a session and from the memory reach `train` and `gather`."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, fields, replace
+
+from lrtflite.arguments import whole_number
+from lrtflite.errors import InputError
+
+# Maximum number of epochs and of steps; a session with more would never end.
+MOST_EPOCHS, MOST_STEPS = 100_000, 1_000_000
+# Choices of the patterns that `gather` sees after the last `train`, each once.
+NOTHING, SESSION, SESSION_AND_MEMORY = "nothing", "session", "session and memory"
+GATHERED = (NOTHING, SESSION, SESSION_AND_MEMORY)
+
+
+@dataclass(frozen=True)
+class Composition:
+    """Number of places in a mini-batch for new patterns and for replayed ones."""
+
+    new: int
+    replayed: int
+
+
+@dataclass(frozen=True)
+class Feeding:
+    """The way patterns reach a head; a value of the bundle's manifest.
+
+    A mini-batch has `batch_size` places, at most `new_per_batch` of them for new patterns while
+    anything is replayed. `train` runs for `epochs` passes over the session, and for at least
+    `least_steps` mini-batches, because a few pictures make few steps per epoch. With `replays`,
+    mini-batches contain stored patterns too. With `repeats`, patterns are repeated until every
+    mini-batch is full. Without it, each pattern comes once per epoch, and a row of zeros in the
+    targets is an empty place. `gathers` is one of GATHERED.
+    """
+
+    batch_size: int
+    new_per_batch: int
+    epochs: int
+    least_steps: int
+    replays: bool = True
+    repeats: bool = True
+    gathers: str = NOTHING
+
+    def __post_init__(self) -> None:
+        # Convert numpy numbers to Python ones, which JSON can hold.
+        limits = {
+            "batch_size": None,
+            "new_per_batch": self.batch_size,
+            "epochs": MOST_EPOCHS,
+            "least_steps": MOST_STEPS,
+        }
+        for name, most in limits.items():
+            count = whole_number(name, getattr(self, name), least=1, most=most)
+            object.__setattr__(self, name, count)
+        if self.gathers not in GATHERED:
+            raise InputError(
+                f"Expected gathers as one of {', '.join(GATHERED)}, got {self.gathers!r}; "
+                "choose one of these"
+            )
+        for field in fields(self):
+            if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
+                raise InputError(
+                    f"Expected {field.name} as true or false, got {getattr(self, field.name)!r}; "
+                    "give one of the two"
+                )
+
+    def with_numbers(self, **numbers: int) -> Feeding:
+        """Return a copy with these `epochs` or `least_steps`."""
+        return replace(self, **numbers)  # type: ignore[arg-type]
+
+    def composition(self, *, new: int, stored: int) -> Composition:
+        """Divide the places of a mini-batch between `new` patterns and `stored` ones.
+
+        The division is proportional, so that every pattern is seen equally often: the paper's 300
+        new and 1500 stored patterns get 21 + 107 places. With more places, a short session would
+        teach the head that hardly any class but its own exists. `new_per_batch` prevents the same
+        while the memory is small. At least one pattern is replayed unless the memory is empty or a
+        mini-batch has a single place.
+        """
+        if not stored or not self.replays:
+            return Composition(self.batch_size, 0)
+        share = round(self.batch_size * new / (new + stored))
+        taken = min(max(share, 1), self.new_per_batch, max(self.batch_size - 1, 1))
+        return Composition(taken, self.batch_size - taken)
+
+    def steps_per_epoch(self, *, new: int, stored: int) -> int:
+        """Return the number of mini-batches in one pass over `new` patterns."""
+        return math.ceil(new / self.composition(new=new, stored=stored).new)
+
+    def steps(self, *, new: int, stored: int) -> int:
+        """Return the number of mini-batches in a session of `new` patterns."""
+        passes = self.steps_per_epoch(new=new, stored=stored) * self.epochs
+        return max(passes, self.least_steps) if self.repeats else passes

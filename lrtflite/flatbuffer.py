@@ -1,0 +1,65 @@
+"""Read fields of a `.tflite` flatbuffer, table by table, without a schema library."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+from typing import Callable, TypeVar
+
+from lrtflite.errors import BundleError
+
+Found = TypeVar("Found")
+
+
+def read_model(path: Path, read: Callable[[FlatTable], Found]) -> Found:
+    """Apply `read` to the root table of a `.tflite` file, or raise BundleError if it is damaged."""
+    data = path.read_bytes()
+    if data[4:8] != b"TFL3":
+        raise BundleError(
+            f"Expected a TFLite file, got {path} without its TFL3 mark; copy the bundle again"
+        )
+    try:
+        return read(FlatTable(data, struct.unpack_from("<I", data, 0)[0]))
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise BundleError(
+            f"Expected a complete TFLite file, got a damaged one: {path}; copy the bundle again"
+        ) from error
+
+
+class FlatTable:
+    """A table at `position`. Its vtable has the offset of each field, 0 for a missing one."""
+
+    def __init__(self, data: bytes, position: int) -> None:
+        self._data, self._position = data, position
+        self._vtable = position - struct.unpack_from("<i", data, position)[0]
+        self._size = struct.unpack_from("<H", data, self._vtable)[0]
+
+    def _field(self, number: int) -> int:
+        slot = 4 + 2 * number
+        if slot >= self._size:
+            return 0
+        offset = int(struct.unpack_from("<H", self._data, self._vtable + slot)[0])
+        return self._position + offset if offset else 0
+
+    def _target(self, position: int) -> int:
+        return position + int(struct.unpack_from("<I", self._data, position)[0])
+
+    def scalar(self, number: int, form: str, default: int) -> int:
+        position = self._field(number)
+        return int(struct.unpack_from(form, self._data, position)[0]) if position else default
+
+    def string(self, number: int) -> str:
+        position = self._field(number)
+        if not position:
+            return ""
+        start = self._target(position)
+        length = struct.unpack_from("<I", self._data, start)[0]
+        return self._data[start + 4 : start + 4 + length].decode()
+
+    def tables(self, number: int) -> list[FlatTable]:
+        position = self._field(number)
+        if not position:
+            return []
+        start = self._target(position)
+        count = struct.unpack_from("<I", self._data, start)[0]
+        return [FlatTable(self._data, self._target(start + 4 + 4 * i)) for i in range(count)]

@@ -1,0 +1,54 @@
+"""A network as a value: its Keras model, the names of its layers, and its scaling of frames."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+import tf_keras as keras
+
+from lrtflite.errors import ModelError
+from lrtflite.networks import Architecture
+
+
+@dataclass(frozen=True)
+class Network:
+    """A Keras model that can be split at a replay layer.
+
+    `scale` turns frames (n, S, S, 3) uint8 into inputs of the model. `origin` is a line of text
+    about the source of the weights.
+    """
+
+    architecture: Architecture
+    model: keras.Model
+    scale: Callable[[Any], Any]
+    origin: str
+
+    @property
+    def input_size(self) -> int:
+        return int(self.model.input_shape[1])
+
+    def features(self, layer: str | None = None) -> int:
+        """Return the length of the classifier's input, or of a layer's average."""
+        return int(self.layer(layer or self.architecture.pooled).output_shape[-1])
+
+    def output(self, layer: str, *, pooled: bool = False) -> Any:
+        """Return the output of a layer as a Keras tensor, or its average over all pixels."""
+        output = self.layer(layer).output
+        return keras.layers.GlobalAveragePooling2D()(output) if pooled else output
+
+    @property
+    def classifier(self) -> Any | None:
+        """Return the last layer of a model that has one, or None."""
+        name = self.architecture.classifier
+        return next((layer for layer in self.model.layers if layer.name == name), None)
+
+    def layer(self, name: str) -> Any:
+        """Return a layer of the model; raise ModelError if there is none of that name."""
+        try:
+            return self.model.get_layer(name)
+        except ValueError as error:
+            raise ModelError(
+                f"Expected a model with a layer {name!r}, got {self.model.name!r} without it; "
+                "use a model that `lrtflite train` saved"
+            ) from error

@@ -1,0 +1,39 @@
+"""Progress reports of a training run, for a progress bar or a test."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lrtflite.host.training.checkpoint import Epoch
+
+
+class TrainObserver(Protocol):
+    """Receives the progress of a training run."""
+
+    def read(self, done: int, total: int) -> None:
+        """Report that `done` of `total` frames are in memory."""
+
+    def extract(self, done: int, total: int) -> None:
+        """Report that `done` of `total` frames have passed through the frozen layers."""
+
+    def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
+        """Report `step` of `steps` in `epoch` (both from 1), with the epoch's means so far."""
+
+    def epoch(self, result: Epoch) -> None:
+        """Report a finished epoch."""
+
+
+class Unobserved:
+    """Ignores every report."""
+
+    def read(self, done: int, total: int) -> None:
+        pass
+
+    def extract(self, done: int, total: int) -> None:
+        pass
+
+    def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
+        pass
+
+    def epoch(self, result: Epoch) -> None:
+        pass

@@ -1,0 +1,123 @@
+"""Read `manifest.json`; check every field, and raise for a missing or unknown one."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+from lrtflite.costs import Costs
+from lrtflite.errors import BundleError, InputError
+from lrtflite.feeding import Feeding
+from lrtflite.labels import check_label
+from lrtflite.manifest import BUNDLE_FORMAT, LATENT_DTYPES, MERGING, File, Manifest
+from lrtflite.training import NUMBERS, Rate
+
+# Fields of each plain type.
+_COUNTS = ("input_size", "replay_size")
+_TEXTS = ("network", "replay_layer", "strategy", "policy", "codec", "backbone")
+_FLAGS = ("adapt_moments", "pooled", "train_depthwise", "trains_trunk")
+_DTYPES = ("latent_dtype", "train_dtype")
+
+
+def read_manifest(text: str, *, where: str) -> Manifest:
+    """Parse a manifest, or raise BundleError; `where` names the file in errors."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise BundleError(
+            f"Expected JSON in {where}, got: {error}; copy the bundle again"
+        ) from error
+    if not isinstance(found, dict) or "format" not in found:
+        raise BundleError(
+            f"Expected a bundle manifest in {where}, got something else; copy the bundle again"
+        )
+    if found["format"] != BUNDLE_FORMAT:
+        raise BundleError(
+            f"Expected a bundle of format {BUNDLE_FORMAT}, got format {found['format']} in "
+            f"{where}; convert it again with this version, or install the version that made it"
+        )
+    expected = {f.name for f in fields(Manifest)}
+    if set(found) != expected:
+        odd = sorted(expected.symmetric_difference(found))
+        raise BundleError(
+            f"Missing or unknown fields in {where}: {', '.join(odd)}; copy the bundle again"
+        )
+    try:
+        return Manifest(**_values(found))
+    except (TypeError, ValueError, KeyError, AttributeError, InputError) as error:
+        # The advice for a number that a user passed does not apply to a damaged file.
+        problem = str(error).partition("; ")[0]
+        raise BundleError(f"Damaged field in {where}: {problem}; copy the bundle again") from error
+
+
+def _values(found: dict[str, Any]) -> dict[str, Any]:
+    checks: tuple[tuple[tuple[str, ...], Any], ...] = (
+        (_COUNTS, lambda value: type(value) is int and value >= 0),
+        (_TEXTS, lambda value: isinstance(value, str)),
+        (_FLAGS, lambda value: isinstance(value, bool)),
+        (_DTYPES, lambda value: value in LATENT_DTYPES),
+    )
+    for names, is_fine in checks:
+        for name in names:
+            if not is_fine(found[name]):
+                raise ValueError(f"{name} is {found[name]!r}")
+    for name, kind in (("labels", list), ("latent_shape", list), ("latent_range", list)):
+        if not isinstance(found[name], kind):
+            raise ValueError(f"{name} is {found[name]!r}")
+    for name in ("rates", "merging", "files", "ops", "tools"):
+        if not isinstance(found[name], dict):
+            raise ValueError(f"{name} is {found[name]!r}")
+    if not found["labels"] or not all(isinstance(x, (str, type(None))) for x in found["labels"]):
+        raise ValueError(f"labels are {found['labels']!r}")
+    return {
+        **found,
+        "latent_shape": tuple(int(n) for n in found["latent_shape"]),
+        "latent_range": _range(found["latent_range"]),
+        "labels": tuple(x if x is None else check_label(x) for x in found["labels"]),
+        "feeding": Feeding(**_exactly(found["feeding"], Feeding, "feeding")),
+        "rates": {name: _rate(name, rate) for name, rate in found["rates"].items()},
+        "merging": {str(name): _merging(name, rule) for name, rule in found["merging"].items()},
+        "files": {name: _file(name, value) for name, value in found["files"].items()},
+        "measured": None if found["measured"] is None else Costs.from_json(found["measured"]),
+    }
+
+
+def _exactly(found: Any, kind: Any, where: str) -> Mapping[str, Any]:
+    if not isinstance(found, Mapping):
+        raise ValueError(f"{where} is {found!r}")
+    odd = {f.name for f in fields(kind)}.symmetric_difference(found)
+    if odd:
+        raise ValueError(f"{where} has or lacks {', '.join(sorted(odd))}")
+    return found
+
+
+def _rate(name: str, found: Any) -> Rate:
+    rate = Rate(**_exactly(found, Rate, f"rate {name}"))
+    if name in NUMBERS:
+        raise ValueError(f"rate {name} is a number of the feeding")
+    if not isinstance(rate.meaning, str) or not rate.least <= rate.most:
+        raise ValueError(f"rate {name} is {found!r}")
+    return rate.with_value(name, rate.value)
+
+
+def _file(name: str, found: Any) -> File:
+    file = File(**_exactly(found, File, f"file {name}"))
+    if not isinstance(file.sha256, str) or type(file.bytes) is not int:
+        raise ValueError(f"file {name} is {found!r}")
+    return file
+
+
+def _merging(name: str, rule: object) -> object:
+    if rule not in MERGING:
+        raise ValueError(f"merging of {name} is {rule!r}")
+    return rule
+
+
+def _range(found: Any) -> tuple[float, float]:
+    low, high = (float(limit) for limit in found)
+    if not -math.inf < low < high < math.inf:
+        raise ValueError(f"latent_range is {found!r}")
+    return low, high

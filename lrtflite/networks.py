@@ -1,0 +1,82 @@
+"""Networks by name, described without TensorFlow.
+
+To add a network, write a function that builds it (`lrtflite.host.network.Network`) in a new file,
+describe it as an `Architecture` and register that in `NETWORKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from lrtflite.errors import ModelError
+from lrtflite.table import Table
+
+# Maximum number of class slots in a head.
+MOST_CLASSES = 100_000
+
+
+def refuse_unknown_layer(name: str, layers: tuple[str, ...]) -> None:
+    """Raise ModelError with the nearest name for a layer that is not among `layers`."""
+    if name in layers:
+        return
+    halves = [layer for layer in layers if layer.startswith(f"{name}/")]
+    if near := halves or get_close_matches(name.lower(), layers, n=1, cutoff=0.75):
+        meant = " or ".join(map(repr, near))
+        raise ModelError(f"Expected a replay layer, got {name!r}; did you mean {meant}?")
+    raise ModelError(
+        f"Expected a replay layer of {', '.join(layers)}, got {name!r}; choose one of these"
+    )
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """A network without its weights.
+
+    Attributes:
+        name: as a user types it, "mobilenet_v1".
+        title: as its authors write it, "MobileNetV1".
+        replay_layers: layers that can be the replay layer, in network order. The first one is the
+            input, so its latents are frames. The last one is pooled, so its latents are vectors.
+        classifier: name of the last layer, in models that have one.
+        resting_layers: replay layers above which only the classifier has weights.
+        lowest_quick: lowest replay layer for which a trunk trains with the quick rates.
+        build: "module:function" that returns the `Network`, from the keywords `weights`, `alpha`
+            and `input_size`.
+        named_weights: weights that have a name, the default first; any other weights are a file.
+        explain_layer: raises a ModelError with better advice for some names of other layers.
+    """
+
+    name: str
+    title: str
+    replay_layers: tuple[str, ...]
+    classifier: str
+    resting_layers: tuple[str, ...]
+    lowest_quick: str
+    build: str
+    named_weights: tuple[str, ...] = ("none",)
+    explain_layer: Callable[[str], None] | None = None
+
+    @property
+    def pooled(self) -> str:
+        return self.replay_layers[-1]
+
+    def reads_frames(self, replay_layer: str) -> bool:
+        """Return whether the latents of a replay layer are the frames themselves."""
+        return replay_layer == self.replay_layers[0]
+
+    def trains_trunk(self, replay_layer: str) -> bool:
+        """Return whether layers other than the classifier have weights above a replay layer."""
+        return replay_layer not in self.resting_layers
+
+    def check_layer(self, name: str) -> None:
+        """Raise ModelError for a name that is not a replay layer."""
+        if name not in self.replay_layers and self.explain_layer is not None:
+            self.explain_layer(name)
+        refuse_unknown_layer(name, self.replay_layers)
+
+
+NETWORKS: Table[Architecture] = Table(
+    "network", {"mobilenet_v1": "lrtflite.layer_names:MOBILENET_V1"}
+)

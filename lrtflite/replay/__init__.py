@@ -1,0 +1,1 @@
+"""The replay memory, with policies that choose latents, codecs that encode them, and a store."""

@@ -1,0 +1,77 @@
+"""Defaults of a bundle at each replay layer."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from lrtflite.layer_names import MOBILENET_V1, REPLAY_LAYERS
+from lrtflite_cli.convert import command
+from lrtflite_converters.defaults import Place, sgd_feeding, sgd_rates
+from lrtflite_converters.options import ExportOptions
+
+QUICK = REPLAY_LAYERS[REPLAY_LAYERS.index("conv3_1/dw") :]
+RESTING = ("conv6/sep", "pool6")
+LAST = {"lr", "momentum", "weight_decay", "head_start"}
+TRUNK = {"trunk_lr", "moment_rate", "r_max", "d_max"}
+
+
+def test_help_names_the_rates_of_a_bundle() -> None:
+    text = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    assert "default: (4; 2 below conv6/sep)" in text
+    assert "default: (0.003 x 1024 / features)" in text
+    assert "--rate NAME=VALUE" in text
+
+
+@pytest.mark.parametrize("layer", REPLAY_LAYERS)
+def test_every_layer_has_its_own(layer: str) -> None:
+    options = ExportOptions(replay_layer=layer)
+    assert options.minibatch == ((120, 20) if layer == "pool6" else (128, 21))
+    assert options.memory == (1500, "algorithm1", "raw")
+    training = options.training(1024)
+    assert (training.feeding.batch_size, training.feeding.new_per_batch) == options.minibatch
+    found = training.values
+    assert (found["lr"], found["momentum"], found["weight_decay"]) == (0.003, 0.9, 0.0005)
+    assert (found["least_steps"], found["head_start"]) == (24, 1.0)
+    assert found["epochs"] == (4 if layer in RESTING else 2)
+    # Every rate is an input of a signature.
+    assert set(training.rates) == (LAST if layer in RESTING else LAST | TRUNK)
+    if layer in RESTING:
+        return
+    assert (found["r_max"], found["d_max"]) == (3.0, 5.0)
+    if layer in QUICK:
+        assert (found["trunk_lr"], found["moment_rate"]) == (0.015, 0.03)
+    else:
+        assert (found["trunk_lr"], found["moment_rate"]) == (0.0003, 0.0001)
+
+
+@pytest.mark.parametrize("layer", ["conv4_1/dw", "pool6"])
+def test_moments_that_adapt_have_a_rate(layer: str) -> None:
+    found = ExportOptions(replay_layer=layer, adapt_moments=True).training(1024)
+    others = {"r_max", "d_max"} if layer == "pool6" else TRUNK
+    assert set(found.rates) == {*LAST, *others, "adapt_rate"}
+    assert found.values["adapt_rate"] == pytest.approx(1 - 0.99995)
+
+
+def test_a_memory_of_its_own() -> None:
+    assert ExportOptions(replay_size=0, policy="balanced").memory == (0, "balanced", "raw")
+
+
+def test_native_rehearsal_has_the_rates_of_the_paper() -> None:
+    found = sgd_rates(Place(MOBILENET_V1, "images"))
+    assert found["trunk_lr"].value == 0.0003
+    assert found["moment_rate"].value == pytest.approx(1 - 0.9999)
+
+
+def test_a_narrow_network_has_a_larger_rate() -> None:
+    options = ExportOptions(replay_layer="conv6/dw")
+    wide, narrow = (options.training(features).values for features in (1024, 256))
+    assert narrow["lr"] == pytest.approx(4 * wide["lr"])
+    assert narrow["trunk_lr"] == wide["trunk_lr"]
+
+
+def test_what_is_given_wins() -> None:
+    given = {"lr": 0.5, "trunk_lr": 0.25, "epochs": 7}
+    found = ExportOptions(replay_layer="conv6/dw", rates=given).training(256)
+    assert {name: found.values[name] for name in given} == given
+    assert found.least_steps == sgd_feeding(Place(MOBILENET_V1, "conv6/dw")).least_steps

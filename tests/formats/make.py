@@ -1,0 +1,60 @@
+"""Make a bundle and a state of the current formats: `python tests/formats/make.py` in a clone.
+
+Run it when the number of a format changes. Commit the new files, and keep the old ones.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+TEACH = """
+import sys
+import numpy as np
+from lrtflite import Learner
+bundle, state = sys.argv[1:]
+with Learner.open(bundle, state) as learner:
+    rng = np.random.default_rng(0)
+    frames = rng.integers(0, 256, (2, 5, 32, 32, 3)).astype(np.uint8)
+    learner.learn(np.concatenate(frames), ["mug"] * 5 + ["hat"] * 5)
+"""
+
+
+def main() -> None:
+    sys.path.insert(0, str(HERE.parent / "converters"))
+    from keras_reference import small_network
+
+    from lrtflite.manifest import BUNDLE_FORMAT
+    from lrtflite.state_file import STATE_FORMAT
+    from lrtflite_converters.export import export_bundle
+    from lrtflite_converters.options import ExportOptions
+
+    network = small_network(seed=0, input_size=32, alpha=1 / 16)
+    options = ExportOptions(
+        replay_layer="conv6/dw",
+        classes=4,
+        batch_size=8,
+        new_per_batch=4,
+        replay_size=6,
+        adapt_moments=True,
+    )
+    bundle, state = HERE / f"bundle-{BUNDLE_FORMAT}", HERE / f"state-{STATE_FORMAT}"
+    if bundle.exists():
+        print(f"{bundle} stays; remove it to make it again")
+    else:
+        export_bundle(network, bundle, options=options)
+    # Costs measured on one machine are irrelevant to the format.
+    manifest = json.loads((bundle / "manifest.json").read_text())
+    manifest["measured"] = None
+    (bundle / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
+    # TensorFlow and a TFLite runtime in one process can crash.
+    subprocess.run([sys.executable, "-c", TEACH, str(bundle), str(state)], check=True)
+    (state / "lock").unlink()
+    (state / "state-00000000.npz").unlink()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""Bundles and states of every past format are read, or refused by number."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lrtflite.state_file as state_file
+from lrtflite import Bundle, Learner
+from lrtflite.errors import BundleError, StateError
+from lrtflite.manifest import BUNDLE_FORMAT
+from lrtflite.state_file import STATE_FORMAT, State, read_state, write_state
+from lrtflite.verify import verify_bundle
+
+HERE = Path(__file__).parent
+
+
+def number(path: Path) -> int:
+    return int(path.name.rpartition("-")[2])
+
+
+@pytest.mark.parametrize("path", sorted(HERE.glob("bundle-*")), ids=lambda path: path.name)
+def test_a_bundle_verifies_or_is_refused_by_number(path: Path, runtime: str) -> None:
+    if number(path) == BUNDLE_FORMAT:
+        checks = verify_bundle(path, runtime=runtime)
+        assert [check for check in checks if not check.passed] == []
+    else:
+        with pytest.raises(BundleError, match=f"got format {number(path)} "):
+            Bundle.open(path)
+
+
+@pytest.mark.parametrize("path", sorted(HERE.glob("state-*")), ids=lambda path: path.name)
+def test_a_state_opens_or_is_refused_by_number(path: Path, tmp_path: Path) -> None:
+    state = shutil.copytree(path, tmp_path / "state")
+    bundle = HERE / f"bundle-{BUNDLE_FORMAT}"
+    if number(path) != STATE_FORMAT:
+        with pytest.raises(StateError, match=f"got format {number(path)} "):
+            Learner.open(bundle, state)
+        return
+    with Learner.open(bundle, state) as learner:
+        assert learner.learned == ("mug", "hat")
+        assert (learner.sessions, len(learner.memory), learner.memory.capacity) == (1, 6, 6)
+        # The frames that the state has learned, as `make.py` drew them.
+        frames = np.random.default_rng(0).integers(0, 256, (2, 5, 32, 32, 3)).astype(np.uint8)
+        answers = [[p.label for p in learner.predict(frame, top=1)[0]] for frame in frames[:, 0]]
+        assert answers == [["mug"], ["hat"]]
+
+
+def test_the_present_formats_are_pinned() -> None:
+    assert (HERE / f"bundle-{BUNDLE_FORMAT}").is_dir(), "run tests/formats/make.py"
+    assert (HERE / f"state-{STATE_FORMAT}").is_dir(), "run tests/formats/make.py"
+
+
+@pytest.mark.parametrize("old", range(1, BUNDLE_FORMAT))
+def test_older_bundles_are_refused_by_number(old: int, tmp_path: Path) -> None:
+    (tmp_path / "manifest.json").write_text(json.dumps({"format": old}))
+    with pytest.raises(BundleError, match=f"format {BUNDLE_FORMAT}, got format {old} .*convert"):
+        Bundle.open(tmp_path)
+
+
+@pytest.mark.parametrize("old", range(1, STATE_FORMAT))
+def test_older_states_are_refused_by_number(
+    old: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state-00000000.npz"
+    with monkeypatch.context() as earlier:
+        earlier.setattr(state_file, "STATE_FORMAT", old)
+        write_state(path, State({"head/x": np.zeros(2)}, {}))
+    with pytest.raises(StateError, match=f"format {STATE_FORMAT}, got format {old} in "):
+        read_state(path)

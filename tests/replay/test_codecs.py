@@ -1,0 +1,150 @@
+"""A codec written for these tests, in a memory and in a learner with a state on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from fake_bundle import SIZE, fake, frames
+from lrtflite import Learner
+from lrtflite.checkpoint import newest_state
+from lrtflite.errors import InputError, StateError
+from lrtflite.replay.codecs import CODECS, LatentForm
+from lrtflite.replay.memory import MEMORY_CODES, ReplayMemory
+from lrtflite.replay.policies import Indices
+from lrtflite.table import Table
+
+FLOAT = np.dtype(np.float32)
+# Range of 255 steps of 0.2 each.
+FIFTHS = LatentForm((2,), FLOAT, FLOAT, (0.0, 51.0))
+
+
+class Bytes:
+    """One byte per value: 255 equal steps over the range."""
+
+    def __init__(self, form: LatentForm) -> None:
+        self.shape, self.dtype = form.shape, np.dtype(np.uint8)
+        self.low, high = form.range
+        self.step = (high - self.low) / 255
+
+    def encode(self, latent: np.ndarray) -> np.ndarray:
+        return np.round((latent - self.low) / self.step).astype(np.uint8)
+
+    def decode(self, codes: np.ndarray, rows: Indices, out: np.ndarray) -> None:
+        out[:] = codes[rows] * self.step + self.low
+
+
+@pytest.fixture(autouse=True)
+def bytes_codec(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = Table[Any]("codec", {**CODECS, "bytes": Bytes})
+    for module in ("lrtflite.replay.memory", "lrtflite.initial_state"):
+        monkeypatch.setattr(f"{module}.CODECS", table)
+
+
+def filled() -> ReplayMemory:
+    """Return a memory with three patterns of the classes 1, 2, 1, in any order."""
+    memory, rng = ReplayMemory(4, FIFTHS, codec="bytes"), np.random.default_rng(0)
+    latents = np.array([[1.0, 1.09], [20.0, 51.0], [3.0, 0.0]], np.float32)
+    memory.update(latents, np.array([1, 2, 1], np.int32), session=1, rng=rng)
+    memory.settle()
+    return memory
+
+
+def content(memory: ReplayMemory) -> list[tuple[int, list[int]]]:
+    return sorted(zip(memory.slots.tolist(), memory.codes.tolist()))
+
+
+WHOLE = [(1, [5, 5]), (1, [15, 0]), (2, [100, 255])]
+
+
+def test_the_memory_holds_codes_and_reads_latents() -> None:
+    memory = filled()
+    assert memory.codes.dtype == np.uint8
+    assert content(memory) == WHOLE
+    # Two bytes per pattern, and four for its slot.
+    assert memory.nbytes == 3 * (2 + 4)
+    out = np.empty((3, 2), np.float32)
+    memory.read(np.argsort(memory.codes[:, 0]), out)
+    expected = np.array([[1.0, 1.0], [3.0, 0.0], [20.0, 51.0]])
+    np.testing.assert_allclose(out, expected, rtol=1e-6)
+    found = memory.latents(np.argsort(memory.codes[:, 0])[:1])
+    assert (found.dtype, found.shape) == (FLOAT, (1, 2))
+    np.testing.assert_allclose(found, expected[:1], rtol=1e-6)
+
+
+@pytest.mark.parametrize("change", ["update", "forget"])
+def test_codes_are_taken_back(change: str) -> None:
+    memory = filled()
+    if change == "update":
+        new = np.full((4, 2), 2.0, np.float32)
+        rng = np.random.default_rng(1)
+        memory.update(new, np.full(4, 3, np.int32), session=1, rng=rng)
+        assert content(memory) == [(3, [10, 10])] * 4
+    else:
+        memory.forget(1)
+        assert content(memory) == WHOLE[2:]
+    memory.revert()
+    assert content(memory) == WHOLE
+
+
+def test_codes_are_loaded_as_they_are() -> None:
+    memory = filled()
+    given: list[np.ndarray] = []
+
+    def read(out: np.ndarray) -> None:
+        given.append(out)
+        out[:] = [[10, 20]]
+
+    memory.load(np.array([4]), read, counter=9)
+    assert given[0].dtype == np.uint8
+    assert np.shares_memory(given[0], memory.codes)
+    np.testing.assert_allclose(memory.latents(np.array([0])), [[2.0, 4.0]], rtol=1e-6)
+    assert memory.counter == 9
+
+
+def test_a_learner_keeps_codes_in_ram_and_on_disk(
+    open_deep: Callable[..., Learner], tmp_path: Path
+) -> None:
+    """A step from -255 to 255 is 2: 11 is stored as 133, and 10 (132.5) as 132, which is 9."""
+    options = {"codec": "bytes", "adapt_moments": False}
+    learner = open_deep(tmp_path / "state", **options)
+    learner.learn(frames(10, 11), "a")
+    assert sorted(learner.memory.codes[:, 0, 0, 0].tolist()) == [132, 133]
+    assert learner.memory.nbytes == 2 * (SIZE * SIZE * 3 + 4)
+    state = newest_state(tmp_path / "state")
+    assert state.arrays[MEMORY_CODES].dtype == np.uint8
+    np.testing.assert_array_equal(state.arrays[MEMORY_CODES], learner.memory.codes)
+    assert state.meta["codec"] == "bytes"
+    learner.close()
+    again = open_deep(tmp_path / "state", **options)
+    np.testing.assert_array_equal(again.memory.codes, state.arrays[MEMORY_CODES])
+    again.learn(frames(200), "b")
+    for inputs in fake(again.committed.working).inputs_of("train"):
+        assert inputs["latents"].dtype == np.float32
+        replayed = inputs["latents"][inputs["targets"][:, 0] == 1]
+        assert set(replayed[:, 0, 0, 0].tolist()) == {9.0, 11.0}
+        # New patterns are trained as extracted; a stored 200 would be 201 or 199.
+        new = inputs["latents"][inputs["targets"][:, 1] == 1]
+        assert set(new[:, 0, 0, 0].tolist()) == {200.0}
+
+
+def test_a_state_of_another_codec_is_refused(
+    open_deep: Callable[..., Learner], tmp_path: Path
+) -> None:
+    learner = open_deep(tmp_path / "state", codec="bytes", adapt_moments=False)
+    learner.learn(frames(10, 11), "a")
+    learner.close()
+    # The same models in another bundle: only its manifest tells them apart.
+    manifest = learner.bundle.path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"codec": "bytes"', '"codec": "raw"'))
+    with pytest.raises(StateError, match="a state with codec raw, got bytes; open its own bundle"):
+        open_deep(tmp_path / "state")
+
+
+def test_an_unknown_codec() -> None:
+    with pytest.raises(InputError, match=r"^Expected a codec of raw, bytes, got 'byte'; did you"):
+        ReplayMemory(4, FIFTHS, codec="byte")

@@ -1,0 +1,24 @@
+"""Names of phases are part of the format of results, and every reader handles all of them."""
+
+from __future__ import annotations
+
+from lrtflite.session import Phase
+from lrtflite_cli.teach import WORDS
+from lrtflite_firmware_sim.summary import PHASES
+
+NAMES = {value for name, value in vars(Phase).items() if name.isupper()}
+
+
+def test_names_stay_what_results_on_disk_have() -> None:
+    in_session = {"extract", "begin", "prepare", "train", "gather", "consolidate", "adapt"}
+    assert {*in_session, "memory", "checkpoint", "test", "infer"} == NAMES
+
+
+def test_every_timed_phase_is_in_the_summary() -> None:
+    # Tests run between sessions and are not timed.
+    assert set(PHASES) == NAMES - {"test"}
+
+
+def test_every_phase_with_progress_has_a_description() -> None:
+    # Very short phases and predictions report no progress.
+    assert set(WORDS) == NAMES - {"begin", "prepare", "consolidate", "memory", "infer"}
