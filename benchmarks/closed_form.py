@@ -9,6 +9,7 @@ The streams are those of replay_layers.py and few_pictures.py. Temperatures and 
 chosen on the validation split of the photographs and on worlds 1000 and 1001.
 
     python benchmarks/closed_form.py photographs [--seeds 0 1 2]
+    python benchmarks/closed_form.py few     # twelve classes of 3, 6, 12 and 20 frames, validation
     python benchmarks/closed_form.py times
 """
 
@@ -48,6 +49,8 @@ CASES = {
 }
 ONE_BY_ONE = {"photographs": 0, "shifted": 1000, "synthetic": 1000}  # seed of the data set
 DRAWS, CLASSES, PICTURES = 6, 12, 20
+# Frames of each class where there are few, and the first draw of validation.
+FEW, VALIDATION = (3, 6, 12, 20), 100
 POOLED = "conv5_6/sep"
 # Latents of `pool6` serve three strategies, those of the pooled layer two.
 ROWS = (("pool6", "cwr"), ("pool6", "lda"), ("pool6", "ncm"), (POOLED, "lda"), (POOLED, "ncm"))
@@ -59,14 +62,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("case", choices=[*CASES, "times"])
+    parser.add_argument("case", choices=[*CASES, "few", "times"])
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--validation", action="store_true", help="judge a quarter of the training")
     parser.add_argument("--runtime", default="auto")
     arguments = parser.parse_args()
     try:
-        lines = times(arguments) if arguments.case == "times" else rows(arguments)
-        for line in lines:
+        table = {"times": times, "few": few}.get(arguments.case, rows)
+        for line in table(arguments):
             print(line, flush=True)
     except LrtfliteError as error:
         sys.exit(f"Error: {error}")
@@ -121,21 +124,42 @@ def learn(
 
 
 def one_by_one(bundle: Bundle, case: Case, seed: int, arguments: argparse.Namespace) -> float:
-    """Return the mean accuracy of draws of classes, each taught in a session of its own."""
+    """Return the mean accuracy of draws of classes, each taught in its own session."""
     world = extract(bundle, case.dataset, seed=seed, visits=1, runtime=arguments.runtime)
+    return draws(bundle, world, PICTURES, arguments)
+
+
+def draws(
+    bundle: Bundle, world: World, pictures: int, arguments: argparse.Namespace, *, first: int = 0
+) -> float:
+    """Teach classes drawn at random, `pictures` frames each, and return the mean accuracy."""
     train = np.concatenate([latents for latents, _ in world.sessions])
     slots = np.concatenate([labels for _, labels in world.sessions])
     truth = np.array(world.test_labels)
     found = []
-    for draw in range(DRAWS):
+    for draw in range(first, first + DRAWS):
         chosen = np.random.default_rng(draw).permutation(len(np.unique(truth)))[:CLASSES]
         with Learner.open(bundle, runtime=arguments.runtime) as learner:
             for slot in chosen:
-                learner.learn_latents(train[slots == slot][:PICTURES], slot=int(slot))
+                learner.learn_latents(train[slots == slot][:pictures], slot=int(slot))
             judged = np.isin(truth, chosen)
             answers = learner.probabilities(world.test[judged]).argmax(axis=1)
         found.append(float((answers == truth[judged]).mean()))
     return float(np.mean(found))
+
+
+def few(arguments: argparse.Namespace) -> Iterator[str]:
+    """Compare lda and ncm where classes have few frames, on validation streams."""
+    yield f"| case | strategy | {' | '.join(f'{count} frames' for count in FEW)} |"
+    yield f"| --- | --- |{' --- |' * len(FEW)}"
+    for name, case in CASES.items():
+        for strategy in ("lda", "ncm"):
+            bundle = bundle_of(case, "pool6", strategy)
+            seed = 0 if name == "photographs" else 1000
+            world = extract(bundle, case.dataset, seed=seed, visits=1, runtime=arguments.runtime)
+            world = world.validation() if name == "photographs" else world
+            found = [draws(bundle, world, count, arguments, first=VALIDATION) for count in FEW]
+            yield f"| {name} | {strategy} | {' | '.join(f'{value:.3f}' for value in found)} |"
 
 
 def times(arguments: argparse.Namespace) -> Iterator[str]:

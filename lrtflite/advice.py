@@ -16,6 +16,6 @@ def few_classes(manifest: Manifest, *, learned: int, coming: int) -> str | None:
     return (
         f"Every layer above {manifest.replay_layer} trains, and the first session has {coming} "
         f"class{'es' * (coming != 1)}: taught a few classes at a time from the start, such a "
-        f"bundle recognises less than one that trains its last layer only. Teach {ENOUGH} or more "
+        f"bundle is less accurate than one that trains its last layer only. Teach {ENOUGH} or more "
         "classes first (`lrtflite teach`), or convert with the default replay layer."
     )

@@ -31,7 +31,7 @@ def to_tflite(module: tf.Module, signatures: Mapping[str, Any], *, variables: bo
         try:
             content = bytes(converter.convert())
         except Exception as error:
-            # The converter's own exception type is private, and its message runs over pages.
+            # The converter's own exception type is private, and its message runs to several pages.
             raise ConversionError(_explain(error)) from error
         path = Path(folder) / "model.tflite"
         path.write_bytes(content)

@@ -27,7 +27,7 @@ class LayerCost:
         weights: its weights, with one bias per channel.
         bytes_per_latent: size of one stored latent: float32, or uint8 for images.
         pooled_bytes: bytes of one pattern with `--pooled`; None where nothing can be pooled.
-        computation: ops strictly above the layer, in percent of all ops (native rehearsal).
+        computation: ops strictly above the layer, as a percentage of all ops (native rehearsal).
     """
 
     name: str

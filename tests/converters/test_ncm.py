@@ -1,4 +1,4 @@
-"""The nearest class mean, by the cosine, against numpy."""
+"""Nearest class mean by cosine similarity, checked against numpy."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_forget_drops_one_class_and_leaves_the_others() -> None:
     np.testing.assert_array_equal(after[1], 0)
     np.testing.assert_array_equal(after[[0, 2, 3]], before[[0, 2, 3]])
     np.testing.assert_array_equal(head.run("infer", latents=probe)["probabilities"][:, 1], 0)
-    # Taught again, nothing of the old patterns is in its answers.
+    # Once the class is taught again, no trace of its old patterns remains in the answers.
     taught[1] = clouds.draw(1, 5)
     teach(head, taught[1], 1, temperature=TEMPERATURE)
     found = scores(head, probe, range(4))

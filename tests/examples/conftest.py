@@ -1,4 +1,4 @@
-"""Fixtures of the tests that run the examples."""
+"""Fixtures for the tests that run the examples."""
 
 from __future__ import annotations
 

@@ -103,10 +103,10 @@ class Head(SignedModule):
         """
 
     def more_trains(self, counts: Tensor) -> Tensor:
-        """Return 1 if more than the last layer learns in a session with these counts, else 0.
+        """Return 1 if the trunk trains in a session with these counts, 0 if it rests.
 
-        With a single class, the loss falls fastest if every picture looks like that class, and no
-        other class prevents it.
+        It rests while there is a single class: the loss would fall fastest if every picture looked
+        like that class, and no other class prevents it. Moments that adapt rest with it.
         """
         return tf.cast(tf.reduce_sum(present(counts)) > 1.5, tf.float32) * float(self.has_more)
 
