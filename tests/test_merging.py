@@ -119,7 +119,7 @@ def test_a_class_that_one_device_forgot(lda: Path, fleet: list[Path], tmp_path: 
     found = sums(merged.out, *LABELS)
     assert found["class_counts"].tolist() == [20, 40, 20, 20, 20]
     # What the device learned of the spread within classes stays.
-    assert found["patterns"] == before["patterns"] == 160
+    assert found["pattern_count"] == before["pattern_count"] == 160
 
 
 def test_drop_takes_a_device_out_again(lda: Path, fleet: list[Path], tmp_path: Path) -> None:

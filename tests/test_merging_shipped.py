@@ -75,7 +75,7 @@ def test_a_shipped_class_stays_while_one_device_knows_it(
     found, before = sums(merged.out, *labels), sums(expected, *labels)
     np.testing.assert_allclose(found["class_sums"], before["class_sums"], atol=1e-5)
     np.testing.assert_array_equal(found["class_counts"], before["class_counts"])
-    assert found["patterns"] == before["patterns"] + 20
+    assert found["pattern_count"] == before["pattern_count"] + 20
     # The merged state can be merged on: its mug is in another slot than the bundle's.
     more = merge(
         shipped, [merged.out, teach(shipped, tmp_path / "d", ("mug", 0, 7))], tmp_path / "e"
