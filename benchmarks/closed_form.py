@@ -19,11 +19,11 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from bundles import IMAGENET, PHOTOGRAPHS, converted
+from bundles import converted
+from replay_layers import CASES, Case
 from worlds import World, extract
 
 from lrtflite import Bundle, Learner, LrtfliteError
@@ -31,22 +31,6 @@ from lrtflite.machine import this_machine
 from lrtflite.metrics import accuracy
 from lrtflite.runtime import describe_runtime, pick_runtime
 
-
-@dataclass(frozen=True)
-class Case:
-    """A stream and a backbone."""
-
-    dataset: str
-    weights: str
-    memory: int
-    seeds: tuple[int, ...]
-
-
-CASES = {
-    "photographs": Case(f"folder:{PHOTOGRAPHS}", str(IMAGENET), 1000, (0, 1, 2)),
-    "synthetic": Case("synthetic", "demo", 1500, (2000, 2001, 2002)),
-    "shifted": Case("synthetic", str(IMAGENET), 1500, (2000, 2001, 2002)),
-}
 ONE_BY_ONE = {"photographs": 0, "shifted": 1000, "synthetic": 1000}  # seed of the data set
 DRAWS, CLASSES, PICTURES = 6, 12, 20
 # Frames of each class where there are few, and the first draw of validation.
