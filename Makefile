@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types unit test-arm docs bench bench-layers clean
+.PHONY: demo test lint types unit test-arm torture fuzz docs bench bench-layers clean
 
 demo: .venv/demo  ## a device learns 50 objects; writes demo/report.html
 	$(BIN)/lrtflite simulate --report demo/report.html --json demo/report.json
@@ -26,6 +26,13 @@ unit: .venv/dev
 test-arm: .venv/dev  ## the demo bundle, or BUNDLE=..., on emulated 64-bit ARM; installs the tools in .arm
 	PYTHON=$(BIN)/python tools/install_arm.sh
 	LRTFLITE_REQUIRE_ARM=1 LRTFLITE_ARM_BUNDLE='$(BUNDLE)' $(BIN)/pytest tests/arm
+
+# `unit` has a bounded part of both.
+torture: .venv/dev  ## every bit, every call, hundreds of kills of a state that is being written
+	LRTFLITE_TORTURE=60 $(BIN)/pytest tests/torture/test_crashes.py
+
+fuzz: .venv/dev  ## files that somebody else made: 20,000 examples for each reader
+	LRTFLITE_FUZZ=20000 $(BIN)/pytest tests/torture/test_fuzz.py
 
 docs: .venv/demo  ## docs/cli.md and docs/api.md, from help texts and docstrings
 	$(BIN)/python tools/make_docs.py

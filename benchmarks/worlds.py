@@ -73,10 +73,19 @@ def extract(bundle: Bundle, dataset: str, *, seed: int, visits: int, runtime: st
 
 
 def learn_stream(
-    bundle: Bundle, world: World, training: Training, memory: int, *, runtime: str, seed: int = 0
+    bundle: Bundle,
+    world: World,
+    training: Training,
+    memory: int,
+    *,
+    runtime: str,
+    seed: int = 0,
+    policy: str | None = None,
 ) -> NDArray[np.intp]:
     """Return the predicted slot (n,) of each test pattern after the last session."""
-    with Learner.open(bundle, runtime=runtime, replay_size=memory, seed=seed) as learner:
+    with Learner.open(
+        bundle, runtime=runtime, replay_size=memory, seed=seed, policy=policy
+    ) as learner:
         for latents, labels in world.sessions:
             learner.learn_latents(latents, slot=labels, training=training)
         return np.asarray(learner.probabilities(world.test).argmax(axis=1))

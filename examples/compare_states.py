@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import LrtfliteError
-from lrtflite.checkpoint import newest_state
-from lrtflite.replay.memory import MEMORY_SLOTS
 from lrtflite.state_file import State
+from lrtflite.state_folder import newest_state
 
 
 def describe(folder: str, state: State) -> None:
@@ -25,7 +24,7 @@ def describe(folder: str, state: State) -> None:
     labels = [label for label in state.meta["labels"] if label is not None]
     print(
         f"{folder}: {state.meta['sessions']} sessions, {len(labels)} labels, "
-        f"{len(state.arrays[MEMORY_SLOTS])} latents in memory, "
+        f"{len(state.memory)} latents in memory, "
         f"bundle {state.meta['bundle'][:12]}"
     )
 
@@ -34,7 +33,7 @@ def compare(old: State, new: State) -> None:
     """Print a line about each class of two states."""
     slots = len(new.meta["labels"])
     before, after = by_class(old, slots), by_class(new, slots)
-    kept = [np.bincount(state.arrays[MEMORY_SLOTS], minlength=slots) for state in (old, new)]
+    kept = [np.bincount(state.memory.facts["slots"], minlength=slots) for state in (old, new)]
     print(f"{'label':<24}{'memory':>14}{'moved':>9}")
     for slot in range(slots):
         was, now = (state.meta["labels"][slot] for state in (old, new))

@@ -49,6 +49,11 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def printable(text: str) -> str:
+    """Return `text` with every control character as an escape, fit for a terminal."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)
+
+
 def _is_number(value: object, kinds: tuple[type, ...]) -> bool:
     return isinstance(value, kinds) and not isinstance(value, bool)
 

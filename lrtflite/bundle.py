@@ -3,60 +3,85 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
-from lrtflite.errors import BundleError
+from lrtflite.arguments import shown
+from lrtflite.errors import BundleError, NotRegular, TooShort
 from lrtflite.manifest import File, Manifest
-from lrtflite.manifest_reading import read_manifest
+from lrtflite.manifest_reading import MOST_MANIFEST, read_manifest
+from lrtflite.regular_file import BytesSource, FileSource, each_chunk, read_whole
+from lrtflite.signing import MANIFEST_FILE as MANIFEST_FILE
+from lrtflite.signing import SIGNATURE_FILE, check_signature
 from lrtflite.whole_file import write_whole
 
-MANIFEST_FILE = "manifest.json"
 FEATURES_FILE = "features.tflite"
 HEAD_FILE = "head.tflite"
 GOLDEN_FILE = "golden.npz"
 FILES = (FEATURES_FILE, HEAD_FILE, GOLDEN_FILE)
 # The state that the bundle ships with; missing if the bundle was taught nothing.
-INITIAL_FILE = "initial-state.npz"
+INITIAL_FILE = "initial-state.safetensors"
+EARLIER_INITIAL_FILE = "initial-state.npz"
+# Every name that a bundle's folder may hold.
+NAMES = (MANIFEST_FILE, SIGNATURE_FILE, *FILES, INITIAL_FILE)
+# Maximum size of a file that is kept in RAM because its signature was required, in bytes.
+MOST_IN_RAM = 1 << 30
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """An opened bundle whose files match their digests."""
+    """An opened bundle whose files match their digests.
+
+    `contents` has the files of a bundle whose signature was required: the bytes that were checked
+    are the bytes that are used.
+    """
 
     path: Path
     manifest: Manifest
+    contents: Mapping[str, bytes] = field(default_factory=dict, repr=False, compare=False)
+    signed_with: str | None = None
 
     @classmethod
-    def open(cls, path: str | Path) -> Bundle:
-        """Read the manifest and check every file against its digest."""
+    def open(cls, path: str | Path, *, require_signature: str | Path | None = None) -> Bundle:
+        """Read the manifest and check every file against its digest.
+
+        `require_signature` is the file of a public key. The bundle must be signed with it, and all
+        its files are then kept in RAM.
+        """
         path = Path(path)
+        content = _read_manifest_file(path)
+        if require_signature is not None:
+            check_signature(path, content, Path(require_signature))
         manifest_path = path / MANIFEST_FILE
         try:
-            text = manifest_path.read_text(encoding="utf-8")
-        except (FileNotFoundError, NotADirectoryError) as error:
-            make = f"make one with: lrtflite convert --replay-layer pool6 --out {path}"
-            raise BundleError(
-                f"Expected a bundle folder with {MANIFEST_FILE}, got {path}, which "
-                f"{'has none' if path.exists() else 'is not there'}; {make}"
-            ) from error
-        except (OSError, UnicodeDecodeError) as error:
+            text = content.decode()
+        except UnicodeDecodeError as error:
             raise BundleError(
                 f"Cannot read {manifest_path}: {error}; copy the bundle again"
             ) from error
         manifest = read_manifest(text, where=str(manifest_path))
-        for name in FILES:
-            if name not in manifest.files:
-                raise BundleError(
-                    f"Expected {name} among the files of {manifest_path}, got none; "
-                    "convert the bundle again"
-                )
+        _check_names(manifest, manifest_path)
+        contents: dict[str, bytes] = {}
         for name, expected in manifest.files.items():
-            _check_file(path / name, expected)
-        return cls(path, manifest)
+            if require_signature is None:
+                _check_file(path / name, expected)
+            else:
+                contents[name] = _check_content(path / name, expected)
+        key = None if require_signature is None else str(require_signature)
+        return cls(path, manifest, contents, key)
+
+    def source(self, name: str) -> BytesSource | None:
+        """Return the checked bytes of a file, if the bundle was opened with a signature."""
+        content = self.contents.get(name)
+        return None if content is None else BytesSource(content, str(self.path / name))
+
+    def loaded(self, name: str) -> dict[str, Any]:
+        """Return the option of `Model` that has it use the checked bytes of a file, if any."""
+        return {"content": self.contents[name]} if name in self.contents else {}
 
     @property
     def features(self) -> Path:
@@ -88,13 +113,12 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 
 def digest(path: Path) -> File:
-    """Return the size and SHA-256 of a file, which is read in chunks to save RAM."""
-    sha, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
-        while chunk := file.read(1 << 18):
-            sha.update(chunk)
-            size += len(chunk)
-    return File(sha.hexdigest(), size)
+    """Return the size and SHA-256 of a regular file, which is read in chunks to save RAM."""
+    source = FileSource(path)
+    sha = hashlib.sha256()
+    for chunk in each_chunk(source, source.size):
+        sha.update(chunk)
+    return File(sha.hexdigest(), source.size)
 
 
 @contextmanager
@@ -104,13 +128,64 @@ def demo_bundle() -> Iterator[Path]:
         yield path
 
 
-def _check_file(path: Path, expected: File) -> None:
+def _read_manifest_file(path: Path) -> bytes:
+    manifest_path = path / MANIFEST_FILE
     try:
-        found = digest(path)
-    except OSError as error:
+        return read_whole(manifest_path, most=MOST_MANIFEST)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        make = f"make one with: lrtflite convert --replay-layer pool6 --out {path}"
         raise BundleError(
-            f"Expected the bundle file {path}, got: {error.strerror}; copy the bundle again"
+            f"Expected a bundle folder with {MANIFEST_FILE}, got {path}, which "
+            f"{'has none' if path.exists() else 'is not there'}; {make}"
         ) from error
+    except (OSError, MemoryError, NotRegular, TooShort) as error:
+        problem = str(error).partition("; ")[0]
+        raise BundleError(
+            f"Cannot read {manifest_path}: {problem}; copy the bundle again"
+        ) from error
+
+
+def _check_names(manifest: Manifest, where: Path) -> None:
+    """Raise BundleError unless the manifest lists the files of a bundle and no others."""
+    for name in FILES:
+        if name not in manifest.files:
+            raise BundleError(
+                f"Expected {name} among the files of {where}, got none; convert the bundle again"
+            )
+    if EARLIER_INITIAL_FILE in manifest.files:
+        raise BundleError(
+            f"Expected an initial state of format 5 in {where.parent}, got format 4; teach the "
+            "bundle again with this version"
+        )
+    for name in manifest.files:
+        if name not in (*FILES, INITIAL_FILE):
+            raise BundleError(
+                f"Expected only {', '.join((*FILES, INITIAL_FILE))} among the files of {where}, "
+                f"got {shown(name)}; copy the bundle again"
+            )
+
+
+def _check_content(path: Path, expected: File) -> bytes:
+    """Return the bytes of a file after a check."""
+    with _reading(path):
+        if expected.bytes > MOST_IN_RAM:
+            raise BundleError(
+                f"Expected at most {MOST_IN_RAM:,} bytes in {path} to check its signature, got "
+                f"{expected.bytes:,}; ship a smaller replay memory"
+            )
+        content = read_whole(path, most=MOST_IN_RAM)
+    _compare(path, File(hashlib.sha256(content).hexdigest(), len(content)), expected)
+    return content
+
+
+def _check_file(path: Path, expected: File) -> None:
+    with _reading(path):
+        # Before a digest, which would read a file without an end for ever.
+        size = FileSource(path).size
+        _compare(path, digest(path) if size == expected.bytes else File("", size), expected)
+
+
+def _compare(path: Path, found: File, expected: File) -> None:
     if found.bytes != expected.bytes:
         raise BundleError(
             f"Expected {expected.bytes} bytes in {path}, got {found.bytes}; "
@@ -121,3 +196,16 @@ def _check_file(path: Path, expected: File) -> None:
             f"Expected SHA-256 {expected.sha256[:12]}... of {path}, got {found.sha256[:12]}...; "
             "the file was changed after conversion: copy the bundle again"
         )
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (OSError, MemoryError) as error:
+        why = getattr(error, "strerror", None) or "out of memory"
+        raise BundleError(
+            f"Expected the bundle file {path}, got: {why}; copy the bundle again"
+        ) from error
+    except (NotRegular, TooShort) as error:
+        raise BundleError(f"{str(error).partition('; ')[0]}; copy the bundle again") from error

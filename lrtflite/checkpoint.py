@@ -1,41 +1,36 @@
 """The state folder on disk: each state is written completely or not at all, even if power fails.
 
-The folder holds generations, `state-00000007.npz`, one per committed change. A commit writes a file
-with `replacing`, so a power cut leaves either the old generation or the new one, never half a file.
-The previous generation is kept for undo; older ones are removed after the commit.
+The folder holds generations, `state-00000007.safetensors`, one per committed change, and the files
+that they name. A commit writes new files and flushes them, then renames a generation into place.
+INVARIANT: a file that a kept generation names is never changed. docs/state.md has the format.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import logging
-import re
-from collections.abc import Collection, Iterator
+import errno
+import os
+from collections.abc import Iterator
 from pathlib import Path
-from typing import IO
 
 from lrtflite.errors import DamagedState, StateError
-from lrtflite.state_file import State, read_state, write_state
+from lrtflite.folder_lock import FolderLock
+from lrtflite.generation_writing import Written, digest_of, write_generation
+from lrtflite.generations import is_foreign, kept, leftovers, name_of, next_number, numbers, unused
+from lrtflite.regular_file import FileSource
+from lrtflite.replay.memory import Content
+from lrtflite.state_file import Opened, State, open_state, read_opened, reading
+from lrtflite.state_fit import StateForm
+from lrtflite.state_folder import StateFolder, number_of
+from lrtflite.state_meta import Record
+from lrtflite.tensor_file import TensorFile
 from lrtflite.undisturbed import undisturbed
-from lrtflite.whole_file import LEFTOVERS, flush_folder
+from lrtflite.whole_file import flush_folder
 
-# Number of generations that a commit keeps: the newest, and the previous one for undo.
-KEPT_GENERATIONS = 2
-_NAME = re.compile(r"state-(\d{8})\.npz")
-_OWN = re.compile(r"lock|state-\d{8}\.(npz|tmp|damaged)")
-_log = logging.getLogger("lrtflite")
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-def newest_state(folder: str | Path) -> State:
-    """Read the newest generation of a state folder, without taking its lock."""
-    generations = _generations(Path(folder))
-    if not generations:
-        raise _no_state(folder)
-    return read_state(generations[-1])
-
-
-class Checkpoint:
+class Checkpoint(StateFolder):
     """A state folder, locked by one learner at a time; `read_only` neither locks nor writes it.
 
     A folder opened read-only may belong to a learner that keeps committing. Its newest generation
@@ -43,107 +38,206 @@ class Checkpoint:
     """
 
     def __init__(self, folder: str | Path, *, read_only: bool = False) -> None:
-        self.folder = Path(folder)
+        super().__init__(folder)
         self._read_only = read_only
-        self._lock: IO[str] | None = None
-        if read_only:
-            if not _generations(self.folder):
-                raise _no_state(self.folder)
-        else:
-            self._take()
+        self._lock: FolderLock | None = None
+        self._current: Written | None = None
+        try:
+            if not read_only:
+                self._take()
+            self.check_names(may_be_new=not read_only)
+        except BaseException:
+            self.close()
+            raise
 
     def _take(self) -> None:
         advice = "choose a folder that can be written, or open it with read_only=True to predict"
         with _disk_errors(f"Cannot use {self.folder} as a state folder", advice):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            names = [path.name for path in self.folder.iterdir()]
-            if names and not any(map(_OWN.fullmatch, names)):
+            _make_folder(self.folder)
+            names = self.names()
+            if is_foreign(names):
                 raise StateError(
                     f"Expected a state folder, or a new or empty one, got {self.folder} with "
                     f"{min(names)} in it; choose another path"
                 )
-            lock = (self.folder / "lock").open("a")
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            lock.close()
-            raise StateError(
-                f"{self.folder} is in use by another learner; close that one, or use another path"
-            ) from error
-        self._lock = lock
-        # Earlier versions named their temporary files `*.tmp`.
-        for pattern in ("*.tmp", LEFTOVERS):
-            for leftover in self.folder.glob(pattern):
-                with contextlib.suppress(OSError):
-                    leftover.unlink()
+            self._lock = FolderLock(self.folder)
+        for name in leftovers(names):
+            with contextlib.suppress(OSError):
+                os.unlink(self.folder / name)
 
-    def load(self, *, later: Collection[str] = ()) -> State | None:
-        """Return the newest intact generation, or None in a new folder; `later`: see `read_state`.
+    def took(self, opened: Opened, state: State) -> None:
+        """Go on from a generation that was read: the next commit writes what differs from it.
 
-        A damaged generation is renamed out of the way, and the previous one is used.
+        Damaged generations are renamed only now, so that a folder without a whole one stays.
         """
-        generations = _generations(self.folder)
-        for path in reversed(generations):
+        while self.damaged:
+            path = self.damaged.pop()
+            if path == opened.path:
+                continue
+            # A disk that cannot be written keeps the file; the next commit has a higher number.
+            with contextlib.suppress(OSError):
+                os.replace(path, path.with_suffix(".damaged"))
+        place = {}
+        for named in opened.record.tensors:
+            path = self.folder / named.name
+            with reading(path):
+                place.update(dict.fromkeys(TensorFile(FileSource(path)).entries, named.name))
+        self._current = Written(
+            number_of(opened.path),
+            opened.record,
+            {
+                name: (digest_of(values), place.get(name, ""))
+                for name, values in state.arrays.items()
+            },
+        )
+
+    def load(self, form: StateForm | None = None) -> State | None:
+        """Return the newest whole generation, or None in a new folder."""
+        if self.is_new:
+            return None
+        for opened, salvage in self.candidates():
             try:
-                return read_state(path, later=later)
-            except DamagedState:
-                if path == generations[0]:
+                state = read_opened(opened, form, salvage=salvage)
+            except DamagedState as error:
+                self.set_aside(opened.path, error)
+            else:
+                self.took(opened, state)
+                return state
+        raise self.nothing_left()
+
+    def commit(self, state: State, *, frees: bool = False) -> Content:
+        """Write `state` as the newest generation; on any failure the current one stays.
+
+        Return the memory with its rows on the disk. If the disk is full and the change `frees`
+        space, the generations for undo are given up for it.
+        """
+        undo = None if self._current is None else self._current.number
+        with undisturbed():
+            try:
+                return self._commit(state, undo=undo)
+            except StateError as error:
+                full = isinstance(error.__cause__, OSError) and error.__cause__.errno in FULL
+                if not (frees and full):
                     raise
-                _log.warning("The state file %s is damaged; using the generation before it", path)
-                if not self._read_only:
-                    path.replace(path.with_suffix(".damaged"))
-        return None
+            self._drop_all_but_newest()
+            return self._commit(state, undo=None, compact=False)
 
-    def commit(self, state: State) -> None:
-        """Write `state` as the newest generation; on any failure the current one stays."""
-        generations = _generations(self.folder)
-        number = _number(generations[-1]) + 1 if generations else 0
-        path = self.folder / f"state-{number:08d}.npz"
-        intact = f"Cannot save to {self.folder}, the state before is intact"
-        # zipfile turns an interrupt into a ValueError.
-        with _disk_errors(intact, "check the disk, then try again"), undisturbed():
-            try:
-                write_state(path, state)
-            except BaseException:
-                # The new name may not be flushed, so it might or might not survive a power cut.
-                path.unlink(missing_ok=True)
-                raise
-        for old in generations[: 1 - KEPT_GENERATIONS]:
-            with contextlib.suppress(OSError):  # the next commit tries again
-                old.unlink()
-
-    def previous(self, *, later: Collection[str] = ()) -> State:
-        """Return the generation before the newest; `later`: see `read_state`."""
-        generations = _generations(self.folder)
-        if len(generations) < KEPT_GENERATIONS:
+    def previous(self) -> Opened:
+        """Return the generation that `undo` returns to."""
+        wanted = None if self._current is None else self._current.record.undo
+        if wanted is None or wanted not in numbers(self.names()):
             raise StateError("Nothing to undo: no earlier state is kept; make a change first")
-        return read_state(generations[-2], later=later)
+        return open_state(self.folder / name_of("state", wanted))
 
-    def drop_newest(self) -> None:
-        """Delete the newest generation; the previous one becomes current."""
-        with _disk_errors(f"Cannot undo in {self.folder}", "check that it can be written"):
-            _generations(self.folder)[-1].unlink()
-            flush_folder(self.folder)
+    def undo(self, previous: Opened, state: State) -> Content:
+        """Write the previous generation again, as the newest one, and delete the one undone.
+
+        The previous generation stays too, as a spare.
+        """
+        undone = self._current
+        assert undone is not None  # `previous` found one
+        with undisturbed():
+            self.took(previous, state)
+            try:
+                return self._commit(state, undo=None, undoes=undone.number)
+            except BaseException:
+                self._current = undone
+                raise
 
     def close(self) -> None:
         if self._lock is not None:
-            self._lock.close()
+            self._lock.release()
+
+    def _commit(
+        self,
+        state: State,
+        *,
+        undo: int | None,
+        compact: bool = True,
+        undoes: int | None = None,
+    ) -> Content:
+        assert self._lock is not None  # a reader does not commit
+        self._lock.check()
+        number, files = next_number(self.names()), list[Path]()
+        path = self.folder / name_of("state", number)
+        try:
+            spares = self._spares(undoes)
+            before = self._current or Written(-1, Record({}))
+            written, content = write_generation(
+                self.folder, before, number, state, undo, files, spares, compact=compact
+            )
+        except BaseException as error:
+            in_place = self._withdraw(path, files)
+            if not isinstance(error, OSError):
+                raise
+            known = (
+                "the new state is in place, but a power cut may still undo it"
+                if in_place
+                else "the state before is intact"
+            )
+            raise StateError(
+                f"Cannot {'save to' if undoes is None else 'undo in'} {self.folder}, {known}: "
+                f"{error.strerror or error}; check the disk, then try again"
+            ) from error
+        self._current = written
+        self.records[number] = written.record
+        if undoes is not None:
+            self._forget_generation(undoes)
+        self._prune()
+        return content
+
+    def _spares(self, undone: int | None) -> list[frozenset[str]]:
+        """Return the names of the tensors of each generation that stays."""
+        there = [number for number in numbers(self.names()) if number != undone]
+        records = (self.record(number) for number in there)
+        return [
+            frozenset(named.name for named in record.tensors) for record in records if record.meta
+        ]
+
+    def _withdraw(self, path: Path, files: list[Path]) -> bool:
+        """Remove what a failed commit wrote; return whether its generation is still in place."""
+        # Its name may not be flushed, so it might or might not survive a power cut.
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        if os.path.lexists(path):
+            return True
+        for file in files:
+            with contextlib.suppress(OSError):
+                os.unlink(file)
+        return False
+
+    def _prune(self) -> None:
+        """Delete the generations and files that are not needed; the next commit tries again."""
+        with contextlib.suppress(OSError, StateError):
+            names = self.names()
+            # A generation that cannot be read now may name any file, and ends this here.
+            records = {number: self.record(number) for number in numbers(names)}
+            stay = kept({number: each for number, each in records.items() if each.meta})
+            for number in set(records) - stay:
+                self._forget_generation(number)
+            for name in unused(names, [records[number] for number in stay]):
+                os.unlink(self.folder / name)
+
+    def _forget_generation(self, number: int) -> None:
+        with contextlib.suppress(OSError):
+            os.unlink(self.folder / name_of("state", number))
+            self.records.pop(number, None)
+
+    def _drop_all_but_newest(self) -> None:
+        for number in numbers(self.names())[:-1]:
+            self._forget_generation(number)
+        self._prune()
 
 
-def _no_state(folder: str | Path) -> StateError:
-    return StateError(
-        f"Expected a state folder, got {folder} with no state-*.npz in it; check the path"
-    )
-
-
-def _generations(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("state-*.npz") if _NAME.fullmatch(path.name))
-
-
-def _number(path: Path) -> int:
-    match = _NAME.fullmatch(path.name)
-    assert match is not None  # _generations lists no other names
-    return int(match[1])
+def _make_folder(folder: Path) -> None:
+    """Make a folder and its parents, and flush the name of each."""
+    missing = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        flush_folder(each.parent)
 
 
 @contextlib.contextmanager

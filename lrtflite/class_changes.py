@@ -32,4 +32,4 @@ def forget_class(committed: CommittedState, label: Label | None, *, slot: int | 
         tensors = save_models(committed.working, committed.adapting)
         committed.memory.forget(number)
         history = committed.history.renamed(committed.slots.labels[number], None)
-        committed.commit(tensors, learned, slots=slots, history=history)
+        committed.commit(tensors, learned, slots=slots, history=history, frees=True)

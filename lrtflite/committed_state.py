@@ -5,31 +5,27 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
-from lrtflite.errors import BundleError, LrtfliteError, StateError
+from lrtflite.errors import BundleError, DamagedState, LrtfliteError, StateError
 from lrtflite.history import History
-from lrtflite.initial_state import fit_memory, learned_labels, read_initial
+from lrtflite.initial_state import learned_labels
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.model_state import restore_models, save_models
-from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS, ReplayMemory
+from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime import Model
 from lrtflite.slots import Slots
-from lrtflite.state_file import State
-from lrtflite.state_fit import check_fits
-
-# Attempts to read a state folder while another learner commits there and removes generations.
-READ_ATTEMPTS = 50
+from lrtflite.state_file import Opened, State, read_opened
+from lrtflite.state_fit import StateForm
 
 
 @dataclass(frozen=True)
@@ -39,10 +35,11 @@ class Commit:
     `tensors` holds the tensors of both models, `learned` (C,) is true for slots that have learned.
     """
 
-    tensors: dict[str, NDArray[Any]]
+    tensors: Mapping[str, NDArray[Any]]
     learned: NDArray[np.bool_]
     slots: Slots
     history: History
+    memory: Content
 
 
 class Change:
@@ -74,23 +71,28 @@ class CommittedState:
         self.history = History()
         self.rng = np.random.Generator(np.random.PCG64(options.seed))
         running: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
-        self.features = Model(bundle.features, **running)
-        self.serving = Model(bundle.head, **running)
+        head = {**running, **bundle.loaded(HEAD_FILE)}
+        features = {**running, **bundle.loaded(FEATURES_FILE)}
+        self.features = Model(bundle.features, **features)
+        self.serving = Model(bundle.head, **head)
         for name, model in ((FEATURES, self.features), (HEAD, self.serving)):
             if problems := breaches(manifest, name, model.signatures):
                 raise BundleError(
                     f"The manifest of {bundle.path} does not fit its {name}: "
                     f"{'; '.join(problems)}; convert the bundle again"
                 )
-        self.working = Model(bundle.head, **running)
+        self.working = Model(bundle.head, **head)
         self.adapting = self.features
         if manifest.adapt_moments:
-            self.adapting = Model(bundle.features, **running)
+            self.adapting = Model(bundle.features, **features)
         # Held by a caller that needs moments, weights and labels of the same state.
         self.answering = threading.RLock()
         tensors = save_models(self.serving, self.features)
         self.learned = restore_models(tensors, self.serving, self.features)
+        self.form = StateForm.of(bundle, self.serving.signatures, self.features.signatures)
         self._checkpoint = checkpoint
+        # The committed content of `memory`, which a change may have replaced already.
+        self._content = self.memory.content
         self._read_only = options.read_only
         self._guard = threading.Lock()
         # An interrupt can skip any cleanup, so a change counts as ended once its token is gone.
@@ -102,34 +104,6 @@ class CommittedState:
         self._made: Commit | None = None
         # True while RAM and disk may hold different states; the one on disk counts then.
         self._out_of_step = False
-
-    @classmethod
-    def open(
-        cls, bundle: Bundle, path: str | Path | None, options: LearnerOptions
-    ) -> CommittedState:
-        """Open the state in the folder `path`, or commit the state of a new learner there."""
-        checkpoint = None if path is None else Checkpoint(path, read_only=options.read_only)
-        try:
-            opened = None
-            for attempt in range(1, READ_ATTEMPTS + 1):
-                try:
-                    found = None if checkpoint is None else checkpoint.load(later=(MEMORY_CODES,))
-                    meta = None if found is None else found.meta
-                    settled = options.settled(bundle.manifest, meta)
-                    # Loading models takes longer than another learner's commit, so load them once.
-                    if opened is None or settled != opened.options:
-                        opened = cls(bundle, checkpoint, settled)
-                    opened._begin(found)
-                    return opened
-                except StateError as error:
-                    gone = isinstance(error.__cause__, FileNotFoundError)
-                    if not (options.read_only and gone and attempt < READ_ATTEMPTS):
-                        raise
-            raise AssertionError("the last attempt returns or raises")
-        except BaseException:
-            if checkpoint is not None:
-                checkpoint.close()
-            raise
 
     @property
     def learned_labels(self) -> tuple[str, ...]:
@@ -160,7 +134,17 @@ class CommittedState:
             self._settle()
             self._rng_before = self.rng.bit_generator.state
             yield
-        finally:
+        except BaseException:
+            # If the disk cannot be read either, the first error says more; the next change reads.
+            with suppress(StateError):
+                self._end(mine)
+            raise
+        else:
+            self._end(mine)
+
+    def _end(self, mine: Change) -> None:
+        """End a change that this token owns."""
+        try:
             current = self._change
             if current is not None and current() is mine:
                 try:
@@ -168,6 +152,7 @@ class CommittedState:
                 finally:
                     with self._guard:
                         self._change = None
+        finally:
             self._close_if_idle()
 
     def commit(
@@ -177,15 +162,22 @@ class CommittedState:
         *,
         slots: Slots,
         history: History | None = None,
+        frees: bool = False,
     ) -> None:
-        """Commit these tensors and the memory, first on disk, then in RAM."""
-        made = Commit(tensors, learned, slots, self.history if history is None else history)
+        """Commit these tensors and the memory, first on disk, then in RAM.
+
+        A change that `frees` space may give up undo for it on a full disk.
+        """
+        history = self.history if history is None else history
+        made = Commit(tensors, learned, slots, history, self.memory.content)
         if self._closed:
             raise StateError("This learner was closed meanwhile; open its state and try again")
-        if self._checkpoint is not None:
+        if self._checkpoint is None:
+            content = replace(made.memory, rows=made.memory.rows.owned())
+        else:
             self._out_of_step = True
-            self._checkpoint.commit(self.state(made))
-        self._made = made
+            content = self._checkpoint.commit(self.state(made), frees=frees)
+        self._made = replace(made, memory=content)
         self._settle()
 
     def undo(self) -> None:
@@ -193,10 +185,11 @@ class CommittedState:
         if self._checkpoint is None:
             raise StateError("Nothing to undo: opened without a state path; open with one")
         with self.change():
-            previous = self._checkpoint.previous(later=(MEMORY_CODES,))
+            previous = self._checkpoint.previous()
+            state = read_opened(previous, self.form)
             self._out_of_step = True
-            self._restore(previous)
-            self._checkpoint.drop_newest()
+            self.restore(state)
+            self.take_memory(self._checkpoint.undo(previous, state))
             self._rng_before = None  # first: from here on the generator is the restored one
             self._out_of_step = False
 
@@ -209,20 +202,16 @@ class CommittedState:
         """Return the committed state, or the state that `made` leads to."""
         if made is None:
             tensors = save_models(self.serving, self.features)
-            made = Commit(tensors, self.learned, self.slots, self.history)
+            made = Commit(tensors, self.learned, self.slots, self.history, self.memory.content)
         return State(
-            arrays={
-                **made.tensors,
-                MEMORY_CODES: self.memory.codes,
-                MEMORY_SLOTS: self.memory.slots,
-            },
+            arrays=made.tensors,
+            memory=made.memory,
             meta={
                 "bundle": self.bundle.identity,
                 "replay_layer": self.bundle.manifest.replay_layer,
                 "replay_size": self.memory.capacity,
                 "policy": self.memory.policy,
                 "codec": self.memory.codec,
-                "counter": self.memory.counter,
                 "labels": list(made.slots.labels),
                 "learned": made.learned.tolist(),
                 "sessions": made.history.sessions,
@@ -231,33 +220,42 @@ class CommittedState:
             },
         )
 
-    def _begin(self, found: State | None) -> None:
-        """Begin with the state `found`, or else with the bundle's initial state."""
-        if found is not None:
-            self._restore(found)
-            return
-        initial = read_initial(self.bundle, later=(MEMORY_CODES,))
-        if initial is not None:
-            seeded = self.rng.bit_generator.state
-            self._restore(fit_memory(initial, self.memory.capacity, self.rng))
-            self.rng.bit_generator.state = seeded
-        if self._checkpoint is not None:
-            self._checkpoint.commit(self.state())
+    def restore_generation(self, opened: Opened, *, salvage: bool) -> None:
+        """Take over a generation of the state folder, or raise DamagedState."""
+        assert self._checkpoint is not None  # it opened the generation
+        state = read_opened(opened, self.form, salvage=salvage)
+        try:
+            self.restore(state)
+        except (ValueError, RuntimeError) as error:  # from the runtime
+            raise DamagedState(
+                f"Expected a state that the models take, got: {error}; restore {opened.path} "
+                "from a copy, or open a new state path"
+            ) from error
+        if not self._read_only:
+            self._checkpoint.took(opened, state)
 
-    def _restore(self, state: State) -> None:
-        """Take over a state whose `MEMORY_CODES` are still in its file."""
-        check_fits(state, self.bundle)
-        self.memory.load(
-            state.arrays[MEMORY_SLOTS],
-            lambda out: state.read_into(MEMORY_CODES, out),
-            counter=int(state.meta["counter"]),
-        )
+    def restore(self, state: State) -> None:
+        """Take over a state that has the form of this bundle's states."""
         meta = state.meta
+        content = state.memory
+        if meta["policy"] != self.memory.policy:
+            # A counter and marks mean something only to the policy that made them.
+            content = content.without_marks()
+        self.memory.load(content)
+        self._content = content
         learned = np.array(meta["learned"], bool)
         slots, history = Slots(tuple(meta["labels"])), History.from_json(meta["history"])
-        self._take_over(Commit(state.arrays, learned, slots, history))
+        self._take_over(Commit(state.arrays, learned, slots, history, content))
         restore_models(state.arrays, self.working, self.adapting)
-        self.rng.bit_generator.state = state.meta["rng"]
+        if meta["rng"] is None:  # the state of a client with another generator
+            seed = (self.options.seed, history.sessions)
+            self.rng.bit_generator.state = np.random.PCG64(seed).state
+        else:
+            self.rng.bit_generator.state = meta["rng"]
+
+    def take_memory(self, content: Content) -> None:
+        """Replace the committed content of the memory."""
+        self.memory.content = self._content = content
 
     def _take_over(self, made: Commit) -> None:
         """Answer with the models and labels of a commit from now on."""
@@ -272,17 +270,17 @@ class CommittedState:
         """
         if self._made is not None:
             self._take_over(self._made)
-            self.memory.settle()
+            self.take_memory(self._made.memory)
             self._out_of_step = False
             self._rng_before = self._made = None
         if self._rng_before is not None:
             restore_models(save_models(self.serving, self.features), self.working, self.adapting)
-            self.memory.revert()
+            self.memory.content = self._content
             self.rng.bit_generator.state = self._rng_before
             if self._out_of_step and self._checkpoint is not None:
-                committed = self._checkpoint.load(later=(MEMORY_CODES,))
+                committed = self._checkpoint.load(self.form)
                 if committed is not None:
-                    self._restore(committed)
+                    self.restore(committed)
             self._rng_before = None
             self._out_of_step = False
 

@@ -86,15 +86,19 @@ class SignatureSpec:
     inputs: Mapping[str, Spec] = field(default_factory=dict)
     outputs: Mapping[str, Spec] = field(default_factory=dict)
     optional_outputs: Mapping[str, Spec] = field(default_factory=dict)
+    optional_inputs: Mapping[str, Spec] = field(default_factory=dict)
     takes_rates: bool = False
     tensors: str = ""
     optional: str = ""  # when the signature is present; empty if it always is
 
     def rates(self, found: Signature) -> tuple[str, ...]:
         """Return the inputs of a model's signature that are rates."""
-        return tuple(name for name in found.inputs if name not in self.inputs)
+        own = (*self.inputs, *self.optional_inputs)
+        return tuple(name for name in found.inputs if name not in own)
 
 
+# Optional input of `gather`.
+REPLAYED = "replayed"
 _ONE = Spec((1,))
 _SLOTS = Spec(("C",))
 _FRAMES = Spec(("G", "S", "S", 3), "uint8")
@@ -167,9 +171,11 @@ SIGNATURES = (
     SignatureSpec(
         HEAD,
         "gather",
-        "see each pattern once, after the last step; a row of zeros in `targets` is an empty place",
+        "see each pattern once, after the last step; a row of zeros in `targets` is an empty "
+        "place; `replayed` is 1 for patterns of the memory, 0 for those of the session",
         _BATCH,
         {"patterns": _ONE},
+        optional_inputs={REPLAYED: _ONE},
         takes_rates=True,
         optional="in every head that has no `train`",
     ),
@@ -212,6 +218,7 @@ def as_markdown() -> str:
     ]
     for spec in SIGNATURES:
         inputs = _cells(spec.inputs)
+        inputs += [f"{cell}, optional" for cell in _cells(spec.optional_inputs)]
         if spec.takes_rates:
             inputs += ["rates by name [1]"]
         outputs = _cells(spec.outputs)

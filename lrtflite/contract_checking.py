@@ -56,6 +56,10 @@ def _odd(spec: SignatureSpec, found: Signature, sizes: Sizes) -> Iterator[str]:
             yield f"{spec.name} has no input {name}"
         elif tensor != expected:
             yield f"{spec.name}.{name} is {_shown(tensor)}, not {_shown(expected)}"
+    for name, wanted in spec.optional_inputs.items():
+        if name in found.inputs and found.inputs[name] != sizes.tensor(wanted):
+            expected = sizes.tensor(wanted)
+            yield f"{spec.name}.{name} is {_shown(found.inputs[name])}, not {_shown(expected)}"
     for name, wanted in spec.outputs.items():
         if name not in found.outputs:
             yield f"{spec.name} has no output {name}"

@@ -35,6 +35,9 @@ class Costs:
         """Return the costs that `asdict` wrote, or raise ValueError or InputError."""
         if not isinstance(found, Mapping) or {field.name for field in fields(cls)} != set(found):
             raise ValueError(f"measured is {found!r}")
+        for name in ("machine", "runtime"):
+            if not isinstance(found[name], str):
+                raise ValueError(f"{name} is {found[name]!r}")
         for name in ("threads", "steps"):
             whole_number(name, found[name])
         for name in ("extract_ms", "step_ms", "session_s", "ram_mb", "memory_mb"):
@@ -46,6 +49,6 @@ class Costs:
         return (
             f"{self.extract_ms:.1f} ms per frame, {self.step_ms:.1f} ms per training step, "
             f"{self.session_s:.2g} s per session of {SESSION_FRAMES} frames ({self.steps} steps), "
-            f"{self.ram_mb:.0f} MB RAM, of which the replay memory {self.memory_mb:.1f} MB "
+            f"{self.ram_mb:.0f} MB RAM, {self.memory_mb:.1f} MB of replay memory on disk "
             f"({self.runtime}, {self.threads} {many}, {self.machine})"
         )

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrtflite.bundle import FILES, INITIAL_FILE, MANIFEST_FILE
+from lrtflite.bundle import EARLIER_INITIAL_FILE, MANIFEST_FILE, NAMES
 from lrtflite.errors import BundleError
 from lrtflite.scratch import LOCK, scratch_folder
 from lrtflite.undisturbed import undisturbed
@@ -69,9 +69,7 @@ class Destination:
 
 def _check_names(out: Path, found: set[str], *, replace: bool) -> None:
     """Raise BundleError if a folder that contains these names cannot hold a bundle."""
-    if found and (
-        MANIFEST_FILE not in found or found.difference({MANIFEST_FILE, *FILES, INITIAL_FILE})
-    ):
+    if found and (MANIFEST_FILE not in found or found.difference({*NAMES, EARLIER_INITIAL_FILE})):
         raise BundleError(
             f"Expected a new or empty folder, or a bundle and nothing else, got {out}; "
             "choose another --out"

@@ -10,6 +10,8 @@ LrtfliteError
 │   └── DamagedState   a state file whose bytes have changed since they were written
 ├── DataError          a data set that is missing or not laid out as expected
 │   └── UnreadableFile a picture or video that is missing, damaged or of an unknown kind
+├── NotRegular         a link, FIFO, device or folder where a file was expected
+├── TooShort           a file that ends before the bytes that were asked for
 ├── SessionCancelled   learning stopped on request
 ├── RuntimeMissing     no TFLite runtime is installed, or not the requested one
 ├── PluginError        a plugin that cannot be imported
@@ -63,6 +65,14 @@ class UnreadableFile(DataError):
     def __init__(self, message: str, reason: str = "") -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class NotRegular(LrtfliteError):
+    """A folder, link, FIFO or device where a file was expected."""
+
+
+class TooShort(LrtfliteError):
+    """A file that ends before the bytes that were asked for."""
 
 
 class SessionCancelled(LrtfliteError):

@@ -14,6 +14,7 @@ EXTRAS = {
     "PIL": "device",
     "matplotlib": "report",
     "av": "video",
+    "cryptography": "sign",
     "tensorflow": "host",
     "tf_keras": "host",
     "tensorflow_model_optimization": "host",

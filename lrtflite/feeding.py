@@ -29,7 +29,8 @@ class Feeding:
 
     A mini-batch has `batch_size` places, at most `new_per_batch` of them for new patterns while
     anything is replayed. `train` runs for `epochs` passes over the session, and for at least
-    `least_steps` mini-batches, because a few pictures make few steps per epoch. With `replays`,
+    `least_steps` mini-batches, because a few pictures make few steps per epoch. It never runs for
+    more than `most_steps`, even if some patterns of the session are left out then. With `replays`,
     mini-batches contain stored patterns too. With `repeats`, patterns are repeated until every
     mini-batch is full. Without it, each pattern comes once per epoch, and a row of zeros in the
     targets is an empty place. `gathers` is one of GATHERED.
@@ -42,6 +43,7 @@ class Feeding:
     replays: bool = True
     repeats: bool = True
     gathers: str = NOTHING
+    most_steps: int = MOST_STEPS
 
     def __post_init__(self) -> None:
         # Convert numpy numbers to Python ones, which JSON can hold.
@@ -50,6 +52,7 @@ class Feeding:
             "new_per_batch": self.batch_size,
             "epochs": MOST_EPOCHS,
             "least_steps": MOST_STEPS,
+            "most_steps": MOST_STEPS,
         }
         for name, most in limits.items():
             count = whole_number(name, getattr(self, name), least=1, most=most)
@@ -92,4 +95,5 @@ class Feeding:
     def steps(self, *, new: int, stored: int) -> int:
         """Return the number of mini-batches in a session of `new` patterns."""
         passes = self.steps_per_epoch(new=new, stored=stored) * self.epochs
-        return max(passes, self.least_steps) if self.repeats else passes
+        wanted = max(passes, self.least_steps) if self.repeats else passes
+        return min(wanted, self.most_steps)

@@ -9,6 +9,8 @@ from typing import Callable, TypeVar
 from lrtflite.errors import BundleError
 
 Found = TypeVar("Found")
+# Maximum number of tables in a list; models have some dozens of ops and signatures.
+MOST_TABLES = 10_000
 
 
 def read_model(path: Path, read: Callable[[FlatTable], Found]) -> Found:
@@ -20,7 +22,7 @@ def read_model(path: Path, read: Callable[[FlatTable], Found]) -> Found:
         )
     try:
         return read(FlatTable(data, struct.unpack_from("<I", data, 0)[0]))
-    except (struct.error, IndexError, UnicodeDecodeError) as error:
+    except (struct.error, IndexError, UnicodeDecodeError, RecursionError) as error:
         raise BundleError(
             f"Expected a complete TFLite file, got a damaged one: {path}; copy the bundle again"
         ) from error
@@ -62,4 +64,6 @@ class FlatTable:
             return []
         start = self._target(position)
         count = struct.unpack_from("<I", self._data, start)[0]
+        if count > MOST_TABLES:
+            raise IndexError(count)
         return [FlatTable(self._data, self._target(start + 4 + 4 * i)) for i in range(count)]

@@ -10,12 +10,12 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from lrtflite.bundle import Bundle
-from lrtflite.checkpoint import newest_state
 from lrtflite.errors import InputError, StateError
 from lrtflite.history import History, TaughtSession
 from lrtflite.initial_state import labels_of
 from lrtflite.state_file import State
+from lrtflite.state_fit import StateForm
+from lrtflite.state_folder import StateFolder, newest_state
 
 HEAD = "head/"
 
@@ -74,23 +74,27 @@ class Device:
         return names
 
 
-def read_device(path: Path, bundle: Bundle, origins: Sequence[Origin]) -> Device:
+def read_device(path: Path, form: StateForm, origins: Sequence[Origin]) -> Device:
     """Read a state folder; its origin is the first of `origins` whose sessions it contains.
 
     Raise StateError for a state from another bundle, or one that has only part of an origin.
     """
-    state = newest_state(path)
+    bundle = form.bundle
     manifest = bundle.manifest
-    if state.meta["bundle"] != bundle.identity or state.meta["codec"] != manifest.codec:
-        layer = state.meta["replay_layer"]
-        what = (
-            "another strategy, weights or conversion" if layer == manifest.replay_layer else layer
-        )
-        raise StateError(
-            f"Expected states for the bundle {bundle.path} ({manifest.strategy}, "
-            f"{manifest.replay_layer}), got {path} from another bundle ({what}); "
-            "merge states of one bundle only"
-        )
+    device = StateFolder(path)
+    device.check_names(may_be_new=False)
+    for opened in device.opened():
+        meta = opened.record.meta
+        if meta["bundle"] != bundle.identity or meta["codec"] != manifest.codec:
+            same = meta["replay_layer"] == manifest.replay_layer
+            what = "another strategy, weights or conversion" if same else meta["replay_layer"]
+            raise StateError(
+                f"Expected states for the bundle {bundle.path} ({manifest.strategy}, "
+                f"{manifest.replay_layer}), got {path} from another bundle ({what}); "
+                "merge states of one bundle only"
+            )
+        break
+    state = newest_state(path, form)
     history = History.from_json(state.meta["history"])
     for origin in origins:
         if origin.history.ids <= history.ids:

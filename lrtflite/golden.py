@@ -6,14 +6,14 @@ client runs them again and compares. docs/bundle.md lists them step by step.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.contract import ZERO
+from lrtflite.contract import REPLAYED, ZERO
 from lrtflite.errors import BundleError
 from lrtflite.evenly import evenly
 from lrtflite.runtime import Signature
@@ -67,14 +67,16 @@ def run_golden(features: Runner, head: Runner, given: Mapping[str, NDArray[Any]]
     return found
 
 
-def read_golden(path: Path) -> Arrays:
-    """Read `golden.npz`, or raise BundleError."""
+@contextmanager
+def fitting(where: object) -> Iterator[None]:
+    """Turn the errors of a golden session whose arrays do not fit the models into BundleError."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError) as error:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        problem = (str(error).splitlines() or [""])[0]
         raise BundleError(
-            f"Cannot read the golden vectors {path}: {error}; copy the bundle again"
+            f"Expected golden vectors that fit the models of {where}, got an error: {problem}; "
+            "copy the bundle again"
         ) from error
 
 
@@ -110,8 +112,12 @@ def _session(
         step = "train_last" if cheaper else "train"
         losses = [run(step, **batch(rows))["loss"][0] for rows in given["rows"][number]]
     if "gather" in head.signatures:
+        told = REPLAYED in head.signatures["gather"].inputs
         for rows in given["gathered"][number]:
-            run("gather", **batch(rows))
+            run("gather", **batch(rows), **({REPLAYED: ZERO} if told else {}))
+        # A head that is told gets the patterns of the session before as those of the memory.
+        for rows in given["gathered"][number - 1] if told and number else ():
+            run("gather", **batch(rows), **{REPLAYED: ZERO + 1})
     learned = run("consolidate", counts=counts)["learned"]
     return trains, np.array(losses, np.float32), learned
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.contract import REPLAYED
 from lrtflite.errors import InputError
 from lrtflite.feeding import NOTHING
 from lrtflite.minibatch import Patterns, each_once, gather_steps, minibatches
@@ -113,11 +114,13 @@ def _gather(
     rates = _rates(head, "gather", training)
     out = head.buffer("gather", "latents")
     total = gather_steps(patterns, training.feeding)
-    for step, (latents, targets) in enumerate(
+    told = REPLAYED in head.signatures["gather"].inputs
+    for step, (latents, targets, replayed) in enumerate(
         each_once(patterns, training.feeding, classes=classes, out=out), start=1
     ):
+        source = {REPLAYED: np.array([replayed], np.float32)} if told else {}
         with session.clock(Phase.GATHER):
-            head.run("gather", latents=latents, targets=targets, **rates)
+            head.run("gather", latents=latents, targets=targets, **source, **rates)
         session.report(Phase.GATHER, step, total)
 
 

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,9 +25,9 @@ from lrtflite.history import History
 from lrtflite.labels import Label
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
+from lrtflite.opening import open_committed, opened_bundle
 from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.recording import record
-from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
 from lrtflite.run_session import diagnosed_session
 from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
@@ -66,6 +67,7 @@ class Learner:
         seed: int = 0,
         read_only: bool = False,
         unknown: float | None = None,
+        require_signature: str | Path | None = None,
     ) -> Learner:
         """Open a bundle, and the state folder to commit its sessions to.
 
@@ -74,7 +76,8 @@ class Learner:
         to those of the state, or of the bundle in a new state. A `read_only` learner only predicts;
         its folder may be write-protected, or in use by another learner. With `unknown=0.05`, a
         frame that is less familiar than 95 % of the patterns taught for its class is answered as
-        unknown. `threads` defaults to 1 at `pool6`; for a bundle that trains a trunk, to the number
+        unknown. `require_signature` is the file of a public key that must have signed the bundle.
+        `threads` defaults to 1 at `pool6`; for a bundle that trains a trunk, to the number
         of cores, up to 4.
         """
         options = LearnerOptions(
@@ -85,6 +88,7 @@ class Learner:
             seed=seed,
             read_only=read_only,
             unknown=unknown,
+            require_signature=None if require_signature is None else str(require_signature),
         )
         return cls.open_with(bundle, state, options)
 
@@ -93,8 +97,8 @@ class Learner:
         cls, bundle: str | Path | Bundle, state: str | Path | None, options: LearnerOptions
     ) -> Learner:
         """Do the same as `open`, with all options in one value."""
-        opened = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
-        learner = cls(CommittedState.open(opened, state, options))
+        opened = opened_bundle(bundle, options.require_signature)
+        learner = cls(open_committed(opened, state, options))
         learner.unknown = options.unknown
         if options.unknown is not None and not learner.tells_familiarity:
             learner.close()
@@ -245,20 +249,18 @@ class Learner:
 
     def ship(self, out: str | Path | Destination, *, replace: bool = False) -> Bundle:
         """Write the bundle `out`, whose new learners start from the state of this one."""
-        # No session may change the memory meanwhile, so writing it needs no copy.
         with self.committed.alone():
-            return ship(self.bundle, self.committed.state(), out, replace_bundle=replace)
+            state = self.committed.state()
+        return ship(self.bundle, state, out, replace_bundle=replace)
 
     def snapshot(self, *, history: History | None = None) -> State:
         """Return the state of this learner; `history` replaces its own."""
         with self.committed.alone():
             state = self.committed.state()
-            # The memory changes in place.
-            for name in (MEMORY_CODES, MEMORY_SLOTS):
-                state.arrays[name] = state.arrays[name].copy()
-        if history is not None:
-            state.meta.update(sessions=history.sessions, history=history.to_json())
-        return state
+        if history is None:
+            return state
+        meta = {**state.meta, "sessions": history.sessions, "history": history.to_json()}
+        return replace(state, meta=meta)
 
     def close(self) -> None:
         """Release the state path. A closed learner still predicts, but no longer learns.

@@ -24,6 +24,7 @@ class LearnerOptions:
     seed: int = 0
     read_only: bool = False
     unknown: float | None = None
+    require_signature: str | None = None
 
     def __post_init__(self) -> None:
         whole_number("seed", self.seed)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from lrtflite.arguments import LARGEST_FLOAT32, printable, real_number, shown
 from lrtflite.costs import Costs
 from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import Feeding
 from lrtflite.labels import check_label
 from lrtflite.manifest import BUNDLE_FORMAT, LATENT_DTYPES, MERGING, File, Manifest
+from lrtflite.replay.codecs import MOST_PATTERNS
+from lrtflite.strict_json import strict_json
 from lrtflite.training import NUMBERS, Rate
 
+# Maximum number of characters in a manifest, of axes of a latent, and of values in one.
+MOST_MANIFEST, MOST_AXES, MOST_VALUES = 1 << 22, 8, 1 << 28
+
 # Fields of each plain type.
+# Fields of the feeding that a bundle made before them does not have.
+_LATER = ("most_steps",)
 _COUNTS = ("input_size", "replay_size")
 _TEXTS = ("network", "replay_layer", "strategy", "policy", "codec", "backbone")
 _FLAGS = ("adapt_moments", "pooled", "train_depthwise", "trains_trunk")
@@ -24,11 +31,17 @@ _DTYPES = ("latent_dtype", "train_dtype")
 
 def read_manifest(text: str, *, where: str) -> Manifest:
     """Parse a manifest, or raise BundleError; `where` names the file in errors."""
-    try:
-        found = json.loads(text)
-    except ValueError as error:
+    if len(text) > MOST_MANIFEST:
         raise BundleError(
-            f"Expected JSON in {where}, got: {error}; copy the bundle again"
+            f"Expected at most {MOST_MANIFEST:,} characters in {where}, got {len(text):,}; "
+            "copy the bundle again"
+        )
+    try:
+        found = strict_json(text)
+    except (ValueError, RecursionError, MemoryError) as error:
+        problem = printable(str(error).partition("; ")[0])
+        raise BundleError(
+            f"Expected JSON in {where}, got: {problem}; copy the bundle again"
         ) from error
     if not isinstance(found, dict) or "format" not in found:
         raise BundleError(
@@ -36,26 +49,34 @@ def read_manifest(text: str, *, where: str) -> Manifest:
         )
     if found["format"] != BUNDLE_FORMAT:
         raise BundleError(
-            f"Expected a bundle of format {BUNDLE_FORMAT}, got format {found['format']} in "
+            f"Expected a bundle of format {BUNDLE_FORMAT}, got format {shown(found['format'])} in "
             f"{where}; convert it again with this version, or install the version that made it"
         )
     expected = {f.name for f in fields(Manifest)}
     if set(found) != expected:
         odd = sorted(expected.symmetric_difference(found))
         raise BundleError(
-            f"Missing or unknown fields in {where}: {', '.join(odd)}; copy the bundle again"
+            f"Missing or unknown fields in {where}: {shown(', '.join(odd))}; copy the bundle again"
         )
     try:
         return Manifest(**_values(found))
-    except (TypeError, ValueError, KeyError, AttributeError, InputError) as error:
+    except (
+        TypeError,
+        ValueError,
+        KeyError,
+        AttributeError,
+        OverflowError,
+        RecursionError,
+        InputError,
+    ) as error:
         # The advice for a number that a user passed does not apply to a damaged file.
-        problem = str(error).partition("; ")[0]
+        problem = printable(str(error).partition("; ")[0])[:200]
         raise BundleError(f"Damaged field in {where}: {problem}; copy the bundle again") from error
 
 
 def _values(found: dict[str, Any]) -> dict[str, Any]:
     checks: tuple[tuple[tuple[str, ...], Any], ...] = (
-        (_COUNTS, lambda value: type(value) is int and value >= 0),
+        (_COUNTS, lambda value: type(value) is int and 0 <= value <= MOST_PATTERNS),
         (_TEXTS, lambda value: isinstance(value, str)),
         (_FLAGS, lambda value: isinstance(value, bool)),
         (_DTYPES, lambda value: value in LATENT_DTYPES),
@@ -72,12 +93,15 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
             raise ValueError(f"{name} is {found[name]!r}")
     if not found["labels"] or not all(isinstance(x, (str, type(None))) for x in found["labels"]):
         raise ValueError(f"labels are {found['labels']!r}")
+    for name, is_fine in (("ops", _is_texts), ("tools", lambda value: isinstance(value, str))):
+        if not all(is_fine(value) for value in found[name].values()):
+            raise ValueError(f"{name} is {found[name]!r}")
     return {
         **found,
-        "latent_shape": tuple(int(n) for n in found["latent_shape"]),
+        "latent_shape": _shape(found["latent_shape"]),
         "latent_range": _range(found["latent_range"]),
         "labels": tuple(x if x is None else check_label(x) for x in found["labels"]),
-        "feeding": Feeding(**_exactly(found["feeding"], Feeding, "feeding")),
+        "feeding": Feeding(**_exactly(found["feeding"], Feeding, "feeding", optional=_LATER)),
         "rates": {name: _rate(name, rate) for name, rate in found["rates"].items()},
         "merging": {str(name): _merging(name, rule) for name, rule in found["merging"].items()},
         "files": {name: _file(name, value) for name, value in found["files"].items()},
@@ -85,10 +109,12 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _exactly(found: Any, kind: Any, where: str) -> Mapping[str, Any]:
+def _exactly(
+    found: Any, kind: Any, where: str, *, optional: Collection[str] = ()
+) -> Mapping[str, Any]:
     if not isinstance(found, Mapping):
         raise ValueError(f"{where} is {found!r}")
-    odd = {f.name for f in fields(kind)}.symmetric_difference(found)
+    odd = {f.name for f in fields(kind)}.symmetric_difference(found).difference(optional)
     if odd:
         raise ValueError(f"{where} has or lacks {', '.join(sorted(odd))}")
     return found
@@ -98,16 +124,30 @@ def _rate(name: str, found: Any) -> Rate:
     rate = Rate(**_exactly(found, Rate, f"rate {name}"))
     if name in NUMBERS:
         raise ValueError(f"rate {name} is a number of the feeding")
-    if not isinstance(rate.meaning, str) or not rate.least <= rate.most:
+    least, most = (
+        real_number(name, limit, least=-LARGEST_FLOAT32) for limit in (rate.least, rate.most)
+    )
+    if not isinstance(rate.meaning, str) or not least <= most:
         raise ValueError(f"rate {name} is {found!r}")
     return rate.with_value(name, rate.value)
 
 
 def _file(name: str, found: Any) -> File:
     file = File(**_exactly(found, File, f"file {name}"))
-    if not isinstance(file.sha256, str) or type(file.bytes) is not int:
+    if not isinstance(file.sha256, str) or type(file.bytes) is not int or file.bytes < 0:
         raise ValueError(f"file {name} is {found!r}")
     return file
+
+
+def _is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(each, str) for each in value)
+
+
+def _shape(found: list[Any]) -> tuple[int, ...]:
+    sizes = all(type(size) is int and 0 < size <= MOST_VALUES for size in found)
+    if not sizes or not 0 < len(found) <= MOST_AXES or math.prod(found) > MOST_VALUES:
+        raise ValueError(f"latent_shape is {found!r}")
+    return tuple(found)
 
 
 def _merging(name: str, rule: object) -> object:
@@ -117,7 +157,7 @@ def _merging(name: str, rule: object) -> object:
 
 
 def _range(found: Any) -> tuple[float, float]:
-    low, high = (float(limit) for limit in found)
+    low, high = (real_number("latent_range", limit, least=-LARGEST_FLOAT32) for limit in found)
     if not -math.inf < low < high < math.inf:
         raise ValueError(f"latent_range is {found!r}")
     return low, high

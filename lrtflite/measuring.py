@@ -18,8 +18,10 @@ import numpy as np
 
 from lrtflite.bundle import Bundle
 from lrtflite.costs import SESSION_FRAMES, Costs
+from lrtflite.feeding import NOTHING
 from lrtflite.learner import Learner
 from lrtflite.machine import this_machine
+from lrtflite.model_state import save_models
 from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import default_threads, describe_runtime
 from lrtflite.session import Phase
@@ -50,15 +52,20 @@ def _measure(learner: Learner, threads: int) -> Costs:
     latent = learner.extract(frame)[0]
     places = [i % manifest.slots for i in range(MEASURED_PATTERNS)]
     labels = [learner.labels[place] or f"class {place}" for place in places]
-    # Fill every row, so that the entire memory is resident, as after many sessions.
+    # Fill every row and commit them, so that all are on the disk, as after many sessions.
     count = learner.memory.capacity
     slots = (np.arange(count) % min(MEASURED_PATTERNS, manifest.slots)).astype(np.int32)
-    learner.memory.update([latent] * count, slots, session=1, rng=rng)
-    report = learner.learn_latents(
-        np.stack([latent] * MEASURED_PATTERNS),
-        labels,
-        training=learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS),
-    )
+    committed = learner.committed
+    with committed.change():
+        learner.memory.update([latent] * count, slots, session=1, rng=rng)
+        tensors = save_models(committed.serving, committed.features)
+        committed.commit(tensors, committed.learned, slots=committed.slots)
+    patterns = np.stack([latent] * MEASURED_PATTERNS)
+    training = learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS)
+    if manifest.trains_trunk and manifest.feeding.gathers != NOTHING:
+        # A trunk may rest until its classes are known.
+        learner.learn_latents(patterns, labels, training=training)
+    report = learner.learn_latents(patterns, labels, training=training)
     # The first step allocates, so it is left out. Everything but steps is paid once per session.
     trains = Phase.TRAIN in report.timings
     steps_ms = [

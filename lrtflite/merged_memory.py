@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.fleet import Device
-from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
-from lrtflite.replay.policies import SlotArray, balanced_choice
+from lrtflite.replay.memory import Content
+from lrtflite.replay.policies import balanced_choice
 
 
 def merge_memories(
@@ -21,18 +21,18 @@ def merge_memories(
     *,
     capacity: int,
     rng: np.random.Generator,
-) -> tuple[NDArray[Any], SlotArray]:
-    """Return codes (n, ...) and slots (n,) from all memories, balanced, at most `capacity`.
+) -> Content:
+    """Return the patterns of all memories, balanced, at most `capacity`.
 
     `labels` has the merged label of each slot. Shipped latents are in many memories but are used
     once; they stay if a device that also has them is dropped.
     """
     shipped = {key for device in devices for key in _digests(device.origin.codes)}
-    gone = {key for device in dropped for key in _digests(device.state.arrays[MEMORY_CODES])}
+    gone = {key for device in dropped for key in _digests(device.state.memory.rows.all())}
     leaving = [gone - shipped, *[set[bytes]()] * (len(devices) - 1)]
     kept: dict[bytes, tuple[NDArray[Any], int]] = {}
     for device, left_out in zip(devices, leaving):
-        codes, slots = (device.state.arrays[name] for name in (MEMORY_CODES, MEMORY_SLOTS))
+        codes, slots = device.state.memory.rows.all(), device.state.memory.facts["slots"]
         for key, code, slot in zip(_digests(codes), codes, slots):
             label = device.labels[slot]
             if key not in left_out and label is not None and label in labels:
@@ -41,12 +41,11 @@ def merge_memories(
     chosen = np.arange(len(placed))
     if len(placed) > capacity:
         chosen = np.sort(balanced_choice(placed, capacity, rng))
-    like = devices[0].state.arrays[MEMORY_CODES]
-    merged = np.empty((len(chosen), *like.shape[1:]), like.dtype)
     found = [code for code, _ in kept.values()]
-    for row, pick in enumerate(chosen):
-        merged[row] = found[pick]
-    return merged, placed[chosen]
+    like = devices[0].state.memory.rows
+    empty = Content.empty(like.shape, like.dtype)
+    rows = np.arange(len(chosen))
+    return empty.placed([found[pick] for pick in chosen], rows, slots=placed[chosen])
 
 
 def _digests(codes: NDArray[Any]) -> list[bytes]:

@@ -33,9 +33,9 @@ from lrtflite.history import History
 from lrtflite.initial_state import read_initial
 from lrtflite.manifest import REFUSE, SOLVE, SUM_BY_CLASS, Manifest
 from lrtflite.merged_memory import merge_memories
-from lrtflite.replay.memory import MEMORY_CODES, MEMORY_SLOTS
 from lrtflite.runtime import Model
 from lrtflite.state_file import State
+from lrtflite.state_fit import StateForm
 from lrtflite.whole_file import check_folder
 
 Arrays = dict[str, NDArray[Any]]
@@ -77,9 +77,10 @@ def merge(
     _check_request(opened.manifest, states, drop, target)
     head = Model(opened.head, runtime=runtime)
     _check_rules(opened.manifest, head)
-    origins = _origins(opened, head)
-    devices = tuple(read_device(Path(path), opened, origins) for path in states)
-    dropped = tuple(read_device(Path(path), opened, origins) for path in drop)
+    form = StateForm.of(opened, head.signatures, {})  # moments that adapt are refused above
+    origins = _origins(opened, head, form)
+    devices = tuple(read_device(Path(path), form, origins) for path in states)
+    dropped = tuple(read_device(Path(path), form, origins) for path in drop)
     check_fleet(devices, dropped)
     history = merged_history(devices, dropped)
     labels = merged_labels(devices, dropped, history)
@@ -88,16 +89,16 @@ def merge(
     rng = np.random.Generator(np.random.PCG64(seed))
     generator = rng.bit_generator.state
     manifest = opened.manifest
-    codes, slots = merge_memories(devices, dropped, labels, capacity=manifest.replay_size, rng=rng)
+    memory = merge_memories(devices, dropped, labels, capacity=manifest.replay_size, rng=rng)
     state = State(
-        arrays={**tensors, MEMORY_CODES: codes, MEMORY_SLOTS: slots},
+        arrays=tensors,
+        memory=memory,
         meta={
             "bundle": opened.identity,
             "replay_layer": manifest.replay_layer,
             "replay_size": manifest.replay_size,
             "policy": manifest.policy,
             "codec": manifest.codec,
-            "counter": 0,
             "labels": list(labels),
             "learned": learned.tolist(),
             "sessions": history.sessions,
@@ -154,17 +155,17 @@ def _check_rules(manifest: Manifest, head: Model) -> None:
             )
 
 
-def _origins(bundle: Bundle, head: Model) -> tuple[Origin, ...]:
+def _origins(bundle: Bundle, head: Model, form: StateForm) -> tuple[Origin, ...]:
     """Return the possible origins of a learner: the bundle's initial state, and the head alone."""
     nothing = np.zeros((0, 1))
     fresh = Origin(head.run("save", zero=ZERO), nothing, bundle.manifest.labels, History())
-    initial = read_initial(bundle)
+    initial = read_initial(bundle, form)
     if initial is None:
         return (fresh,)
     tensors = {name: initial.arrays[HEAD + name] for name in fresh.tensors}
     history = History.from_json(initial.meta["history"])
     labels = tuple(initial.meta["labels"])
-    return Origin(tensors, initial.arrays[MEMORY_CODES], labels, history), fresh
+    return Origin(tensors, initial.memory.rows.all(), labels, history), fresh
 
 
 def _widest(devices: Iterable[Device]) -> Origin:
@@ -257,7 +258,6 @@ def _write(state: State, out: Path) -> None:
         checkpoint.commit(state)
     except BaseException:
         with suppress(OSError):
-            (out / "lock").unlink()
             out.rmdir()
         raise
     finally:

@@ -15,6 +15,8 @@ from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import Indices, Latents, SlotArray
 
 Batch = tuple[NDArray[Any], NDArray[np.float32]]
+# A mini-batch, and whether its patterns come from the memory.
+GatheredBatch = tuple[NDArray[Any], NDArray[np.float32], bool]
 
 
 @dataclass(frozen=True)
@@ -70,21 +72,24 @@ def minibatches(
 
 def each_once(
     patterns: Patterns, feeding: Feeding, *, classes: int, out: NDArray[Any]
-) -> Iterator[Batch]:
-    """Yield the patterns that `gather` sees, each once; the last mini-batch has empty places."""
+) -> Iterator[GatheredBatch]:
+    """Yield the patterns that `gather` sees, each once; the last mini-batch has empty places.
+
+    Patterns of the session come first. No mini-batch has patterns of both session and memory.
+    """
     size = feeding.batch_size
     targets = np.empty((size, classes), np.float32)
     for start in range(0, len(patterns), size):
         slots = patterns.slots[start : start + size]
         for row in range(len(slots)):
             out[row] = patterns.latents[start + row]
-        yield out, _fill(targets, out, slots)
+        yield out, _fill(targets, out, slots), False
     if feeding.gathers == SESSION_AND_MEMORY:
         memory = patterns.memory
         for start in range(0, len(memory), size):
             rows = np.arange(start, min(start + size, len(memory)))
             memory.read(rows, out[: len(rows)])
-            yield out, _fill(targets, out, memory.slots[rows])
+            yield out, _fill(targets, out, memory.slots[rows]), True
 
 
 def gather_steps(patterns: Patterns, feeding: Feeding) -> int:

@@ -42,6 +42,8 @@ class Architecture:
         classifier: name of the last layer, in models that have one.
         resting_layers: replay layers above which only the classifier has weights.
         lowest_quick: lowest replay layer for which a trunk trains with the quick rates.
+        refit_layer: layer whose average a closed form above a trunk is solved on; empty for the
+            pooled layer. Replay layers at or above it use the pooled layer too.
         build: "module:function" that returns the `Network`, from the keywords `weights`, `alpha`
             and `input_size`.
         named_weights: weights that have a name, the default first; any other weights are a file.
@@ -56,6 +58,7 @@ class Architecture:
     lowest_quick: str
     build: str
     named_weights: tuple[str, ...] = ("none",)
+    refit_layer: str = ""
     explain_layer: Callable[[str], None] | None = None
 
     @property
@@ -69,6 +72,12 @@ class Architecture:
     def trains_trunk(self, replay_layer: str) -> bool:
         """Return whether layers other than the classifier have weights above a replay layer."""
         return replay_layer not in self.resting_layers
+
+    def refits_at(self, replay_layer: str) -> str:
+        """Return the layer that a closed form above a replay layer is solved on."""
+        layers = self.replay_layers
+        below = self.refit_layer and layers.index(replay_layer) < layers.index(self.refit_layer)
+        return self.refit_layer if below else self.pooled
 
     def check_layer(self, name: str) -> None:
         """Raise ModelError for a name that is not a replay layer."""

@@ -107,13 +107,17 @@ class Model:
     Calls from several threads take turns, because an interpreter is not re-entrant.
     """
 
-    def __init__(self, path: Path, *, runtime: str = "auto", threads: int = 1) -> None:
+    def __init__(
+        self, path: Path, *, runtime: str = "auto", threads: int = 1, content: bytes | None = None
+    ) -> None:
+        """Load a file; `content` has its bytes if they were checked already."""
         threads = whole_number("threads", threads, least=1, most=MOST_THREADS)
         self.path = path
         self.runtime = pick_runtime(runtime)
         module = importlib.import_module(RUNTIMES[self.runtime][1])
         try:
-            self._interpreter = module.Interpreter(str(path), num_threads=threads)
+            model = {"model_path": str(path)} if content is None else {"model_content": content}
+            self._interpreter = module.Interpreter(**model, num_threads=threads)
             # tflite-runtime applies its XNNPACK delegate only here.
             self._interpreter.allocate_tensors()
             names = self._interpreter.get_signature_list()

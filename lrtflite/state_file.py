@@ -1,129 +1,213 @@
-"""The format of a state file: named arrays and a few values in JSON, in one `.npz`."""
+"""Read and write states: one file with everything, or a generation that names further files.
+
+A generation is a tensor file with the values of a state and the facts about its rows. Arrays of the
+head, and rows of the memory, are in it or in the files that it names.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import errno
-import json
-import zipfile
-import zlib
-from collections.abc import Collection, Iterator
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import DamagedState, StateError
+from lrtflite.errors import DamagedState, NotRegular, StateError
+from lrtflite.regular_file import FileSource, Source
+from lrtflite.replay.memory import FACTS, Content
+from lrtflite.replay.store import CODES, RowFile, join
+from lrtflite.state_fit import StateForm, check_finite
+from lrtflite.state_meta import STATE_FORMAT, NamedFile, Record
+from lrtflite.tensor_file import DIGEST, Entry, Outgoing, TensorFile, damaged, write_tensors
 from lrtflite.whole_file import replacing
 
-STATE_FORMAT = 4
-# Bytes read from an archive at a time.
-_CHUNK = 1 << 20
-# Errors of zipfile and numpy for bytes that differ from those written. zipfile raises
-# NotImplementedError for an unknown compression, and RuntimeError for an encrypted member.
-_DAMAGED = (
-    EOFError,
-    ValueError,
-    KeyError,
-    NotImplementedError,
-    RuntimeError,
-    zipfile.BadZipFile,
-    zlib.error,
-)
+_log = logging.getLogger("lrtflite")
+MEMORY = "memory/"
+MEMORY_SLOTS, MEMORY_PLACES = "memory/slots", "memory/places"
+# Maximum number of bytes of a head's arrays, where no bundle says what to expect.
+MOST_TENSORS = 1 << 30
 
 
 @dataclass(frozen=True)
 class State:
-    """The state of a learner between two sessions: named arrays, and values that fit in JSON.
+    """The state of a learner between two sessions.
 
-    A state read from a file, `path`, may have left arrays there for `read_into`.
+    `arrays` are the tensors of both models, `meta` the values that fit in JSON.
     """
 
-    arrays: dict[str, NDArray[Any]]
-    meta: dict[str, Any]
-    path: Path | None = None
+    arrays: Mapping[str, NDArray[Any]]
+    memory: Content
+    meta: Mapping[str, Any]
 
-    def read_into(self, name: str, out: NDArray[Any]) -> None:
-        """Read an array into `out`, which has its shape and dtype; open the file if needed."""
-        if name in self.arrays:
-            out[:] = self.arrays[name]
-            return
-        assert self.path is not None
-        with _archive(self.path) as archive, archive.zip.open(f"{name}.npy") as member:
-            _read_rows(member, out)
+
+@dataclass(frozen=True)
+class Opened:
+    """A generation whose own file is whole; its other files are not read yet."""
+
+    path: Path
+    record: Record
+    file: TensorFile
 
 
 def write_state(path: Path, state: State) -> None:
-    """Write a complete state file, or raise OSError."""
-    told = {**state.meta, "format": STATE_FORMAT, "names": sorted(state.arrays)}
-    text = json.dumps(told, sort_keys=True)
-    meta = np.frombuffer(text.encode(), np.uint8)
-    with (
-        # Do not create a deleted state folder again, because its lock is gone too.
-        replacing(path, make_folder=False) as temporary,
-        temporary.open("wb") as file,
-        # np.savez would leave its archive open on a full disk. The garbage collector closes it
-        # later, which fails again and prints a traceback.
-        zipfile.ZipFile(file, "w") as archive,
-    ):
-        for name, values in {"meta": meta, **state.arrays}.items():
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                np.lib.format.write_array(member, values)  # type: ignore[no-untyped-call]
+    """Write a state as one file with everything, or raise OSError."""
+    rows = state.memory.rows
+    arrays = {name: Outgoing.of(values) for name, values in state.arrays.items()}
+    arrays.update(facts_of(state.memory))
+    arrays.update(rows.outgoing(np.arange(len(rows))))
+    record = Record(state.meta, state.memory.counter)
+    write_whole(path, record.to_json(), arrays)
 
 
-def read_state(path: Path, *, later: Collection[str] = ()) -> State:
-    """Read a state file except for the arrays named in `later`; check every checksum first."""
-    with _archive(path) as archive:
-        if archive.zip.testzip() is not None:
-            raise zipfile.BadZipFile
-        arrays = {name: archive[name] for name in archive.files if name not in later}
-        meta = json.loads(arrays.pop("meta").tobytes())
-        found = meta.pop("format")
-        names = [name for name in archive.files if name != "meta"]
-        if found == STATE_FORMAT and sorted(meta.pop("names")) != sorted(names):
-            raise zipfile.BadZipFile  # an array is missing from its directory, or renamed there
-    if found != STATE_FORMAT:
-        raise StateError(
-            f"Expected a state of format {STATE_FORMAT}, got format {found} in {path}; "
-            "open a new state path, or install the version that made it"
-        )
-    return State(arrays, meta, path)
+def write_whole(path: Path, meta: Mapping[str, str], arrays: Mapping[str, Outgoing]) -> None:
+    """Write a tensor file in one step, or raise OSError."""
+    with replacing(path, make_folder=False) as temporary:
+        handle = os.open(temporary, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
+        try:
+            write_tensors(handle, meta, arrays)
+        finally:
+            os.close(handle)
 
 
-def _read_rows(member: IO[bytes], out: NDArray[Any]) -> None:
-    np.lib.format.read_magic(member)  # type: ignore[no-untyped-call]
-    header = np.lib.format.read_array_header_1_0(member)  # type: ignore[no-untyped-call]
-    if header != (out.shape, False, out.dtype):
-        raise ValueError(f"expected {out.shape} of {out.dtype}, got {header}")
-    content, done = out.reshape(-1).view(np.uint8), 0
-    while done < len(content):
-        chunk = np.frombuffer(member.read(_CHUNK), np.uint8)
-        if not len(chunk):
-            raise EOFError
-        content[done : done + len(chunk)] = chunk
-        done += len(chunk)
+def facts_of(memory: Content) -> dict[str, Outgoing]:
+    """Return the facts about the rows of a memory, under their names in a state."""
+    return {MEMORY + name: Outgoing.of(values) for name, values in memory.facts.items()}
 
 
-@contextlib.contextmanager
-def _archive(path: Path) -> Iterator[Any]:
+def read_state(path: Path, form: StateForm | None = None, *, source: Source | None = None) -> State:
+    """Read a state; with `form`, check everything against the models before it is read.
+
+    Raise DamagedState for damage that is proven, StateError for a read error or another format.
+    `source` has the bytes of `path` if they were checked already.
+    """
+    return read_opened(open_state(path, source=source), form)
+
+
+def open_state(path: Path, *, source: Source | None = None) -> Opened:
+    """Read the generation's own file alone, with its digest."""
+    with reading(path):
+        file = TensorFile(source or FileSource(path))
+        found = file.meta.get("format", "")
+        if found.isdecimal() and len(found) < 10 and int(found) != STATE_FORMAT:
+            file.check()
+            raise StateError(
+                f"Expected a state of format {STATE_FORMAT}, got format {int(found)} in {path}; "
+                "open a new state path, or install the version that made it"
+            )
+        file.check()
+        return Opened(path, Record.from_json(file.meta), file)
+
+
+def read_opened(opened: Opened, form: StateForm | None = None, *, salvage: bool = False) -> State:
+    """Read the arrays of a generation, and open the files of its rows.
+
+    To `salvage`, rows that are lost are left out, where they would be damage otherwise.
+    """
+    record, path = opened.record, opened.path
+    with reading(path):
+        if form is not None:
+            form.check_meta(record.meta)
+        arrays = _read_arrays(opened, form)
+        memory = _read_memory(opened, form, salvage=salvage)
+        if len(memory) > record.meta["replay_size"]:
+            raise ValueError(f"{len(memory)} rows")
+    return State(arrays, memory, record.meta)
+
+
+def _read_arrays(opened: Opened, form: StateForm | None) -> dict[str, NDArray[Any]]:
+    files = [_open_named(opened.path, named) for named in opened.record.tensors]
+    found: dict[str, tuple[TensorFile, Entry]] = {}
+    for file in (*files, opened.file):
+        for name, entry in file.entries.items():
+            if name != DIGEST and not name.startswith(MEMORY):
+                found[name] = (file, entry)
+    if form is not None:
+        form.check_entries({name: entry for name, (_, entry) in found.items()})
+    elif sum(entry.end - entry.start for _, entry in found.values()) > MOST_TENSORS:
+        raise ValueError(f"more than {MOST_TENSORS:,} bytes of tensors")
+    for file, named in zip(files, opened.record.tensors):
+        file.check(named.file)
+    arrays = {name: file.read(name) for name, (file, _) in sorted(found.items())}
+    check_finite(arrays)
+    return arrays
+
+
+def _read_memory(opened: Opened, form: StateForm | None, *, salvage: bool) -> Content:
+    """Return the memory; its rows stay on the disk."""
+    own, named = opened.file, opened.record.rows
+    slots = own.read(MEMORY_SLOTS)
+    facts = {name: np.zeros(slots.shape, kind) for name, kind in FACTS.items()}
+    facts.update({name: own.read(MEMORY + name) for name in FACTS if MEMORY + name in own.entries})
+    for name, kind in FACTS.items():
+        if facts[name].ndim != 1 or facts[name].dtype != np.dtype(kind):
+            raise ValueError(f"odd {name}")
+    if len(slots) and not 0 <= slots.min() <= slots.max() < len(opened.record.meta["labels"]):
+        raise ValueError("a slot that the head does not have")
+    files = [_open_rows(opened.path, each, salvage=salvage) for each in named]
+    if CODES in own.entries:
+        files.append(RowFile(own))
+    rows, kept = join(files, [each.rows for each in named], form and form.code)
+    if form is not None:
+        form.check_code(rows.shape, rows.dtype)
+    places = np.arange(len(rows)) if MEMORY_PLACES not in own.entries else own.read(MEMORY_PLACES)
+    if places.dtype != np.int64 or any(values.shape != places.shape for values in facts.values()):
+        raise ValueError("facts and rows differ in number")
+    if len(places) and not 0 <= places.min() <= places.max() < len(rows):
+        raise ValueError("a row that no file has")
+    content = Content(rows.taken(places), facts, opened.record.counter)
+    if not kept.all():
+        sound = np.flatnonzero(kept[places])
+        _log.warning("%d latents of %s are lost", len(places) - len(sound), opened.path)
+        content = content.taken(sound)
+    for part in content.rows.parts(np.arange(len(content))):
+        check_finite({CODES: part})
+    return content
+
+
+def _open_rows(path: Path, named: NamedFile, *, salvage: bool) -> RowFile | dict[int, NDArray[Any]]:
+    """Return a file of rows; to `salvage`, those of its rows that are sound if it is damaged."""
+    rows: dict[int, NDArray[Any]] | None = None
     try:
-        # numpy leaves a file open that it opened itself and could not read.
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            yield archive
+        file = _open_named(path, named)
+        row_file = RowFile(file)
+        if row_file.count != named.rows:
+            raise damaged(row_file.name, f"{row_file.count} rows")
+        try:
+            file.check(named.file)
+        except DamagedState:
+            rows = row_file.sound_rows() if salvage else None
+            raise
+    except DamagedState:
+        if salvage:
+            return rows or {}
+        raise
+    return row_file
+
+
+def _open_named(path: Path, named: NamedFile) -> TensorFile:
+    """Open a file that a generation names; a missing or odd one is damage."""
+    try:
+        return TensorFile(FileSource(path.with_name(named.name)))
+    except (FileNotFoundError, NotRegular) as error:
+        raise damaged(str(path.with_name(named.name)), "it is missing") from error
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn errors into DamagedState where damage is proven, and else into StateError."""
+    try:
+        yield
+    except DamagedState:
+        raise
     except FileNotFoundError as error:
         raise StateError(f"Expected a state file, got nothing at {path}; check the path") from error
-    except _DAMAGED as error:
-        raise _damaged(path) from error
-    except OSError as error:
-        if error.errno == errno.EINVAL:  # a damaged zip directory points before the file's start
-            raise _damaged(path) from error
-        raise StateError(f"Cannot read {path}: {error.strerror or error}; try again") from error
-
-
-def _damaged(path: Path) -> DamagedState:
-    return DamagedState(
-        f"Expected a complete state file, got a damaged one: {path}; "
-        "restore it from a copy, or open a new state path"
-    )
+    except (ValueError, KeyError, TypeError, NotRegular) as error:
+        raise damaged(str(path), str(error)) from error
+    except (OSError, MemoryError) as error:
+        why = getattr(error, "strerror", None) or error or "out of memory"
+        raise StateError(f"Cannot read {path}: {why}; nothing was changed, try again") from error

@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, Bundle
 from lrtflite.comparison import Check, compare, compare_changes
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
-from lrtflite.errors import LrtfliteError
+from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
-from lrtflite.golden import CHANGE, MOVED, Arrays, Runner, read_golden, run_golden
+from lrtflite.golden import CHANGE, MOVED, Arrays, Runner, fitting, run_golden
+from lrtflite.golden_file import read_golden
 from lrtflite.initial_state import check_initial
 from lrtflite.manifest import Manifest
-from lrtflite.runtime import Model, describe_runtime
+from lrtflite.runtime import Model, describe_runtime, pick_runtime
+from lrtflite.trial import run_child
 
 
-def verify_bundle(path: str | Path, *, runtime: str = "auto", threads: int = 1) -> list[Check]:
-    """Return all checks of a bundle; raise BundleError for damaged files."""
-    bundle = Bundle.open(path)
+def verify_bundle(
+    path: str | Path,
+    *,
+    runtime: str = "auto",
+    threads: int = 1,
+    require_signature: str | Path | None = None,
+) -> list[Check]:
+    """Return all checks of a bundle; raise BundleError for damaged files, or models that crash.
+
+    The models run in a child process, so that a crash becomes an error.
+    """
+    Bundle.open(path, require_signature=require_signature)
+    pick_runtime(runtime)
+    key = [] if require_signature is None else [str(require_signature)]
+    said = run_child("lrtflite.verify", Path(path), runtime, "--json", str(threads), *key)
+    found = json.loads(said.splitlines()[-1])
+    if isinstance(found, str):
+        raise BundleError(found)
+    checks = [Check(**each) for each in found]
+    if require_signature is not None:
+        checks.insert(0, Check("signature", True, f"signed with {require_signature}"))
+    return checks
+
+
+def verify_here(
+    path: str | Path,
+    *,
+    runtime: str = "auto",
+    threads: int = 1,
+    require_signature: str | Path | None = None,
+) -> list[Check]:
+    """Do the same as `verify_bundle` in this process, which the models may crash."""
+    bundle = Bundle.open(path, require_signature=require_signature)
     checks = [Check("files", True, f"{len(bundle.manifest.files)} files match their SHA-256")]
     for model_path in (bundle.features, bundle.head):
         others = custom_ops(model_path)
@@ -28,13 +63,16 @@ def verify_bundle(path: str | Path, *, runtime: str = "auto", threads: int = 1) 
         checks.append(Check(f"ops of {model_path.name}", not others, seen))
     if not all(check.passed for check in checks):
         return checks
-    features = Model(bundle.features, runtime=runtime, threads=threads)
-    head = Model(bundle.head, runtime=runtime, threads=threads)
+    running: dict[str, Any] = {"runtime": runtime, "threads": threads}
+    features = Model(bundle.features, **running, **bundle.loaded(FEATURES_FILE))
+    head = Model(bundle.head, **running, **bundle.loaded(HEAD_FILE))
     checks.append(Check("runtime", True, describe_runtime(features.runtime)))
     checks += check_signatures(bundle.manifest, features, head)
     if all(check.passed for check in checks):
-        checks += check_golden(read_golden(bundle.golden), features, head)
-        checks.append(Check("initial state", True, check_initial(bundle, head)))
+        golden = read_golden(bundle.golden, bundle.contents.get(GOLDEN_FILE))
+        with fitting(bundle.path):
+            checks += check_golden(golden, features, head)
+        checks.append(Check("initial state", True, check_initial(bundle, head, features)))
     return checks
 
 
@@ -69,10 +107,21 @@ def check_golden(golden: Arrays, features: Runner, head: Runner) -> Iterator[Che
             yield compare_changes(name, prefix, tensors, found, golden)
 
 
-def main(path: str, runtime: str) -> int:
-    """Run `python -m lrtflite.verify BUNDLE RUNTIME`: print what failed, return 0 or 1."""
+def main(path: str, runtime: str, *words: str) -> int:
+    """Run `python -m lrtflite.verify BUNDLE RUNTIME`: print what failed, return 0 or 1.
+
+    With `--json THREADS [KEY]`, print all checks, or the error, as one line of JSON.
+    """
+    if words:
+        threads, key = int(words[1]), words[2] if len(words) > 2 else None
+        try:
+            checks = verify_here(path, runtime=runtime, threads=threads, require_signature=key)
+            print(json.dumps([asdict(check) for check in checks]))
+        except LrtfliteError as error:
+            print(json.dumps(str(error)))
+        return 0
     try:
-        failed = [check for check in verify_bundle(path, runtime=runtime) if not check.passed]
+        failed = [check for check in verify_here(path, runtime=runtime) if not check.passed]
     except LrtfliteError as error:
         print(error)
         return 1
@@ -82,4 +131,4 @@ def main(path: str, runtime: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    sys.exit(main(*sys.argv[1:]))

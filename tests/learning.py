@@ -52,4 +52,7 @@ def fingerprint(learner: Learner) -> list[bytes]:
     state = learner.committed.state()
     for entry in state.meta["history"]:
         del entry["id"]
-    return [*(values.tobytes() for values in state.arrays.values()), repr(state.meta).encode()]
+    memory = [state.memory.rows.all(), *state.memory.facts.values()]
+    values = (*(state.arrays[name] for name in sorted(state.arrays)), *memory)
+    meta = repr((state.meta, state.memory.counter)).encode()
+    return [*(each.tobytes() for each in values), meta]

@@ -70,6 +70,7 @@ class Intruder:
 def open_adapting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Learner]:
     """Return a learner with adapting moments that has learned two grey objects."""
     monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
+    monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
     with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
         for value, label in ((10, "dark"), (30, "grey")):
             learner.learn(frame(value), label)

@@ -24,7 +24,8 @@ def test_the_time_of_a_session_is_estimated(demo: Path, runtime: str) -> None:
     # 25 new patterns and 1,500 stored ones: 2 of 120 places are new, 13 steps per epoch, 4 epochs.
     assert found.steps == 52
     assert 0 < found.step_ms < 1e3 * found.session_s < 60_000
-    assert found.memory_mb == pytest.approx(1500 * (256 * 4 + 4) / 1e6)
+    # A row is its latent, the slot of its class and the policy's mark.
+    assert found.memory_mb == pytest.approx(1500 * (256 * 4 + 4 + 4) / 1e6)
     assert found.ram_mb > 20
     assert found.extract_ms > 0
 
@@ -57,7 +58,7 @@ def test_the_manifest_keeps_it(demo: Path) -> None:
     assert json.loads(manifest.to_json())["measured"]["step_ms"] == 0.5
     assert str(COSTS) == (
         "4.0 ms per frame, 0.5 ms per training step, 0.25 s per session of 25 frames (52 steps), "
-        "98 MB RAM, of which the replay memory 6.2 MB (litert 9, 2 threads, a board)"
+        "98 MB RAM, 6.2 MB of replay memory on disk (litert 9, 2 threads, a board)"
     )
 
 

@@ -80,3 +80,13 @@ def test_invalid_feedings(wrong: dict[str, Any], said: str) -> None:
     values = {"batch_size": 8, "new_per_batch": 4, "epochs": 1, "least_steps": 1}
     with pytest.raises(InputError, match=f"^Expected {said}; {ADVICE}$"):
         Feeding(**{**values, **wrong})
+
+
+def test_no_session_has_more_than_most_steps() -> None:
+    few = Feeding(64, 10, 1, 8, most_steps=8)
+    # In proportion, 1 of 64 places is new, so a pass over 25 patterns would take 25 steps.
+    assert few.steps_per_epoch(new=25, stored=1500) == 25
+    assert few.steps(new=25, stored=1500) == 8
+    assert few.steps(new=2, stored=10) == 8
+    assert Feeding(64, 10, 1, 8).steps(new=25, stored=1500) == 25
+    assert few.with_numbers(epochs=100).steps(new=25, stored=1500) == 8

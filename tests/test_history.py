@@ -7,8 +7,8 @@ from pathlib import Path
 
 from learning import TRAINING, fingerprint, latents_of
 from lrtflite import Learner
-from lrtflite.checkpoint import newest_state
 from lrtflite.history import History, TaughtSession
+from lrtflite.state_folder import newest_state
 
 Open = Callable[..., Learner]
 

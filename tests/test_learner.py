@@ -18,6 +18,7 @@ from lrtflite import Learner, Progress
 from lrtflite.bundle import Bundle
 from lrtflite.contract import ZERO
 from lrtflite.errors import StateError
+from lrtflite.replay.policies import POLICIES
 
 
 @pytest.mark.parametrize("head_start", [0.0, 1.0])
@@ -67,7 +68,7 @@ def test_sessions_follow_cwr_star(
     np.testing.assert_array_equal(probabilities[:, 3:], 0)
 
 
-@pytest.mark.parametrize("policy", ["algorithm1", "balanced"])
+@pytest.mark.parametrize("policy", list(POLICIES))
 def test_closing_changes_nothing(
     open_learner: Callable[..., Learner], runtime: str, tmp_path: Path, policy: str
 ) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 from learning import DEFAULTS, TRAINING, fingerprint, frames_of, latents_of
 from lrtflite import Learner, Progress
-from lrtflite.checkpoint import Checkpoint, newest_state
+from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import (
     InputError,
     LrtfliteError,
@@ -24,6 +24,7 @@ from lrtflite.errors import (
     StateError,
 )
 from lrtflite.state_file import State, write_state
+from lrtflite.state_folder import newest_state
 
 
 @pytest.mark.parametrize("phase", ["extract", "train"])
@@ -202,8 +203,8 @@ def test_a_state_belongs_to_its_bundle(
 ) -> None:
     open_learner(tmp_path).close()
     state = newest_state(tmp_path)
-    other = State(state.arrays, {**state.meta, "bundle": "x"})
-    write_state(tmp_path / "state-00000009.npz", other)
+    other = State(state.arrays, state.memory, {**state.meta, "bundle": "x"})
+    write_state(tmp_path / "state-00000009.safetensors", other)
     with pytest.raises(StateError, match="another bundle"):
         open_learner(tmp_path)
     # The lock is released.

@@ -26,9 +26,9 @@ from fleet_learning import (
 )
 from learning import alike_latents
 from lrtflite import Learner
-from lrtflite.checkpoint import newest_state
 from lrtflite.errors import InputError
 from lrtflite.merging import merge
+from lrtflite.state_folder import newest_state
 
 
 @pytest.fixture
@@ -96,14 +96,14 @@ def test_the_merged_state_learns_on(lda: Path, fleet: list[Path], tmp_path: Path
 def test_the_generator_comes_from_the_seed(lda: Path, fleet: list[Path], tmp_path: Path) -> None:
     states = [merge(lda, fleet, tmp_path / str(k), seed=k // 2).state for k in range(3)]
     assert states[0].meta["rng"] == states[1].meta["rng"] != states[2].meta["rng"]
-    rows = [state.arrays["memory/codes"].tobytes() for state in states]
+    rows = [state.memory.rows.all().tobytes() for state in states]
     assert rows[0] == rows[1] != rows[2]
 
 
 def test_memories_are_joined_and_balanced(lda: Path, fleet: list[Path], tmp_path: Path) -> None:
     state = merge(lda, fleet, tmp_path / "merged").state
     # 160 patterns and room for 100.
-    slots, codes = state.arrays["memory/slots"], state.arrays["memory/codes"]
+    slots, codes = state.memory.facts["slots"], state.memory.rows.all()
     labels = np.array(state.meta["labels"])[slots]
     assert {label: int((labels == label).sum()) for label in LABELS} == dict.fromkeys(LABELS, 20)
     for label, kind in (("pen", 2), ("book", 3)):
@@ -135,7 +135,7 @@ def test_drop_takes_a_device_out_again(lda: Path, fleet: list[Path], tmp_path: P
     taught = {
         latent.tobytes() for day in ((2, 3), (0, 3), (3, 3)) for latent in alike_latents(*day)
     }
-    assert not taught & {code.tobytes() for code in dropped.state.arrays["memory/codes"]}
+    assert not taught & {code.tobytes() for code in dropped.state.memory.rows.all()}
     # And in again.
     again = merge(lda, [dropped.out, fleet[1]], tmp_path / "again").out
     assert_same_sums(again, merged, *LABELS)
@@ -154,5 +154,5 @@ def test_a_device_that_learned_on_replaces_its_former_self(
     assert_same_sums(new, one, *LABELS, "key")
     state = newest_state(new)
     assert state.meta["sessions"] == len({entry["id"] for entry in state.meta["history"]}) == 9
-    labels = np.array(state.meta["labels"])[state.arrays["memory/slots"]]
+    labels = np.array(state.meta["labels"])[state.memory.facts["slots"]]
     assert {"pen", "book", "key"} < set(labels)

@@ -126,5 +126,5 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lrtflite.checkpoint.write_state", full)
+    monkeypatch.setattr("lrtflite.generation_writing.write_tensors", full)
     refused(StateError, "No space left", lambda out: merge(lda, fleet, out), tmp_path / "out")

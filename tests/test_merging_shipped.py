@@ -19,9 +19,9 @@ from fleet_learning import (
     teach,
 )
 from lrtflite import Learner
-from lrtflite.checkpoint import newest_state
 from lrtflite.errors import InputError
 from lrtflite.merging import merge
+from lrtflite.state_folder import newest_state
 
 
 def test_what_a_bundle_shipped_with_counts_once(lda: Path, tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_what_a_bundle_shipped_with_counts_once(lda: Path, tmp_path: Path) -> No
     assert (merged.shipped.sessions, merged.history.sessions) == (3, 7)
     assert [device.own.sessions for device in merged.devices] == [2, 1, 0, 1]
     # Each latent once in the memory, too.
-    codes = merged.state.arrays["memory/codes"]
+    codes = merged.state.memory.rows.all()
     assert len({code.tobytes() for code in codes}) == len(codes) == 100
     # Without the bundle's own sessions, its devices have sessions in common.
     said = f"got {states[0]} and {states[1]}, which have 3 sessions in common; .* it started from"
@@ -119,4 +119,4 @@ def test_drop_keeps_what_the_bundle_shipped_with(
     dropped = merge(shipped, [merged], tmp_path / "dropped", drop=[states[2]])
     expected = merge(shipped, states[:2], tmp_path / "expected").out
     assert_same_sums(dropped.out, expected, "mug", "pan", "pen", "book")
-    assert len(dropped.state.arrays["memory/slots"]) == 80
+    assert len(dropped.state.memory.facts["slots"]) == 80

@@ -132,10 +132,12 @@ def test_gather_sees_each_pattern_exactly_once(n: int, stored: int, size: int, b
     feeding, given_ = Feeding(size, size, 1, 1, gathers=gathers), patterns(n, stored)
     seen: list[int] = []
     batches = 0
-    for batch, targets in each_once(given_, feeding, classes=CLASSES, out=room(size)):
+    for batch, targets, replayed in each_once(given_, feeding, classes=CLASSES, out=room(size)):
         filled = int(targets.sum())
         check_aligned(batch, targets, filled)
         seen += targets[:filled].argmax(-1).tolist()
+        # New patterns have classes below 50, stored ones above.
+        assert all((slot >= 50) == replayed for slot in targets[:filled].argmax(-1))
         batches += 1
     expected = [*range(n), *(range(50, 50 + stored) if both else ())]
     assert sorted(seen) == expected

@@ -11,6 +11,7 @@ import pytest
 
 from lrtflite.plugins import load_plugins
 
+BUILT_IN = "algorithm1 balanced reservoir herding fresh"
 READ = """
 from lrtflite.errors import PluginError
 from lrtflite.replay.policies import POLICIES
@@ -40,8 +41,8 @@ def read_table(folder: Path, plugins: str = "") -> list[str]:
 
 def test_a_module_in_the_environment_adds_its_entries_once(tmp_path: Path) -> None:
     (tmp_path / "my_policies.py").write_text(PLUGIN)
-    assert read_table(tmp_path, " my_policies, ") == ["algorithm1 balanced newest"] * 2
-    assert read_table(tmp_path) == ["algorithm1 balanced"] * 2
+    assert read_table(tmp_path, " my_policies, ") == [f"{BUILT_IN} newest"] * 2
+    assert read_table(tmp_path) == [BUILT_IN] * 2
 
 
 @pytest.mark.parametrize(
@@ -79,9 +80,9 @@ def distribution(folder: Path, target: str) -> None:
 def test_an_entry_point_adds_its_entries(tmp_path: Path, target: str) -> None:
     (tmp_path / "my_policies.py").write_text(PLUGIN)
     distribution(tmp_path, target)
-    assert read_table(tmp_path) == ["algorithm1 balanced newest"] * 2
+    assert read_table(tmp_path) == [f"{BUILT_IN} newest"] * 2
     # Named twice, it is loaded once.
-    assert read_table(tmp_path, "my_policies") == ["algorithm1 balanced newest"] * 2
+    assert read_table(tmp_path, "my_policies") == [f"{BUILT_IN} newest"] * 2
 
 
 def test_an_entry_point_of_nothing(tmp_path: Path) -> None:

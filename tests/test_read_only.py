@@ -29,7 +29,6 @@ def test_it_answers_and_changes_nothing(open_learner: Open, tmp_path: Path) -> N
     learner.learn_latents(latents_of(1), "hat", training=TRAINING)
     expected = learner.probabilities(latents_of(1, 5))
     learner.close()
-    (state / "lock").unlink()
     before = content(state)
     reader = open_learner(state, read_only=True)
     np.testing.assert_array_equal(reader.probabilities(latents_of(1, 5)), expected)
@@ -85,7 +84,7 @@ def test_several_may_read_what_one_writes(open_learner: Open, tmp_path: Path) ->
 
 def test_a_folder_without_a_state(open_learner: Open, tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(StateError, match=r"no state-\*.npz in it; check the path"):
+        with pytest.raises(StateError, match=r"no state-\*.safetensors in it; check the path"):
             open_learner(path, read_only=True)
         assert list(tmp_path.iterdir()) == []
 
@@ -97,7 +96,7 @@ def test_a_damaged_generation_is_left_where_it_is(
     learner = open_learner(state)
     learner.learn_latents(latents_of(0), "cup", training=TRAINING)
     learner.close()
-    newest = max(state.glob("state-*.npz"))
+    newest = max(state.glob("state-*.safetensors"))
     newest.write_bytes(newest.read_bytes()[:-100])
     before = content(state)
     assert open_learner(state, read_only=True).sessions == 0

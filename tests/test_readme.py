@@ -19,8 +19,9 @@ from PIL import Image
 
 from fleet_learning import teach
 from lrtflite.bundle import Bundle
-from lrtflite.checkpoint import newest_state
 from lrtflite.manifest import Manifest
+from lrtflite.signing import make_keys, sign_bundle
+from lrtflite.state_folder import newest_state
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -101,6 +102,11 @@ def test_device_commands(
 ) -> None:
     if command[:2] == ["simulate", "things-bundle"]:
         shutil.copytree(demo, desk / "things-bundle")
+    if command[0] == "state":
+        teach(desk / "plain", desk / "state", ("mug", 0, 1))
+    if command[0] == "sign" or "--require-signature" in command:
+        make_keys(desk / "key", desk / "key.pub")
+        sign_bundle(desk / "bundle", desk / "key")
     if command[0] == "merge":
         shutil.rmtree(desk / "plain")
         shutil.copytree(request.getfixturevalue("lda"), desk / "plain")

@@ -15,6 +15,7 @@ from lrtflite.bundle import INITIAL_FILE, MANIFEST_FILE, Bundle, digest
 from lrtflite.errors import BundleError, StateError
 from lrtflite.initial_state import shipped_labels
 from lrtflite.manifest_reading import read_manifest
+from lrtflite.replay.memory import Content
 from lrtflite.shipping import ship
 from lrtflite.state_file import State, read_state, write_state
 from lrtflite.verify import verify_bundle
@@ -164,18 +165,19 @@ def test_an_initial_state_of_another_bundle_fails_the_verification(
 ) -> None:
     path = shipped.path / INITIAL_FILE
     state = read_state(path)
-    arrays, meta = dict(state.arrays), dict(state.meta)
+    arrays, memory, meta = dict(state.arrays), state.memory, dict(state.meta)
     if wrong == "head":
         arrays["head/cw"] = arrays["head/cw"][:, :-1]
     elif wrong == "memory":
-        arrays["memory/codes"] = arrays["memory/codes"][:-1]
+        memory = Content.empty((3,), np.dtype(np.float32))
     elif wrong == "labels":
         meta["labels"] = ["other", *meta["labels"][1:]]
     else:
         meta["bundle"] = "0" * 64
-    write_state(path, State(arrays, meta))
+    write_state(path, State(arrays, memory, meta))
     _rehash(shipped.path)
-    with pytest.raises(BundleError, match="got one for another"):
+    wanted = {"head": "of another shape", "memory": "rows of"}
+    with pytest.raises(BundleError, match=wanted.get(wrong, "got one for another")):
         verify_bundle(shipped.path)
 
 
@@ -198,9 +200,11 @@ def test_a_snapshot_does_not_change(open_learner: Open) -> None:
     learner.learn_latents(latents_of(0), "a", training=TRAINING)
     state = learner.snapshot()
     before = {name: values.copy() for name, values in state.arrays.items()}
+    codes = state.memory.rows.all()
     learner.learn_latents(latents_of(1), "b", training=TRAINING)
     for name, values in before.items():
         np.testing.assert_array_equal(state.arrays[name], values)
+    np.testing.assert_array_equal(state.memory.rows.all(), codes)
 
 
 def test_a_label_alone_is_not_learned(open_learner: Open, tmp_path: Path) -> None:

@@ -97,8 +97,18 @@ quietly "pip cannot fetch the aarch64 wheels" \
     --python-version "$PYTHON_ARM" --implementation cp "${PLATFORMS[@]}" \
     --target "$new/packages" "${WHEELS[@]}"
 
+# One command that starts the emulated Python. It stands next to the real one and passes its own name
+# on (-0), so that sys.executable is this command and a child process is emulated too.
+# -L: absolute paths are looked up in that folder first, those of shared libraries too.
+cat >"$new/root/usr/bin/emulated-python" <<END
+#!/bin/sh
+root=\$(dirname "\$0")/../..
+exec "\$root/../qemu-aarch64" -0 "\$0" -L "\$root" -cpu cortex-a72 "\$root/usr/bin/python$PYTHON_ARM" "\$@"
+END
+chmod +x "$new/root/usr/bin/emulated-python"
+
 PYTHONPATH=$new/packages quietly "the emulated Python does not run" \
-    "$new/qemu-aarch64" -L "$new/root" -cpu cortex-a72 "$new/root/usr/bin/python$PYTHON_ARM" -c \
+    "$new/root/usr/bin/emulated-python" -c \
     'import ai_edge_litert.interpreter, tflite_runtime.interpreter'
 
 echo "$version" >"$new/installed"

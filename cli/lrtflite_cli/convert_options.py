@@ -87,6 +87,7 @@ def _slots() -> tuple[Callable[[Any], Any], ...]:
 
 def _learning() -> tuple[Callable[[Any], Any], ...]:
     from lrtflite_converters.defaults import Place
+    from lrtflite_converters.presets import PRESETS
     from lrtflite_converters.strategies import STRATEGIES, default_strategy
 
     network = next(iter(NETWORKS.values()))
@@ -100,6 +101,14 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
             f"of the last layer after each session. {strategies}.",
             show_default=f"{default_strategy(pooled)} at {pooled.replay_layer}, "
             f"{default_strategy(below)} where more than the last layer trains",
+        ),
+        click.option(
+            "--preset",
+            type=click.Choice(list(PRESETS)),
+            help="Take all defaults of rates, mini-batch and epochs from elsewhere. "
+            + "; ".join(f"{name}: {entry.summary}" for name, entry in PRESETS.items())
+            + ".",
+            show_default="values measured for this project",
         ),
         *_feeding(pooled, below),
         click.option(

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from lrtflite import __version__
+from lrtflite.arguments import printable
 from lrtflite.errors import LrtfliteError, SessionCancelled
 from lrtflite.extras import EXTRAS, missing
 from lrtflite_cli import interrupts
@@ -23,7 +24,10 @@ COMMANDS = {
     "teach": "Teach a bundle a data set before it ships.",
     "verify": "Check a bundle on the installed runtime.",
     "inspect": "Show the contents of a bundle.",
+    "state": "Show the contents of a state.",
     "merge": "Merge the states of several devices into one.",
+    "keygen": "Make a pair of keys to sign bundles with.",
+    "sign": "Sign a bundle.",
     "simulate": "Run and measure learning sessions on a simulated device.",
 }
 
@@ -99,5 +103,5 @@ def _report(error: Exception) -> int:
 def _fail(message: str, *, code: int = 1) -> int:
     """Print the error and return the exit code, which after a signal is EXIT_CODE."""
     interrupts.ignore()
-    click.echo(f"Error: {message}", err=True)
+    click.echo(f"Error: {printable(message)}", err=True)
     return interrupts.EXIT_CODE if interrupts.came() else code

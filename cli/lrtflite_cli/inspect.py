@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lrtflite.arguments import printable
+
 if TYPE_CHECKING:
     from lrtflite.bundle import Bundle
     from lrtflite.manifest import Manifest
@@ -69,21 +71,25 @@ def command(bundle: str, as_json: bool) -> None:
         *((f"ops of {name}", ", ".join(ops)) for name, ops in sorted(manifest.ops.items())),
         ("made with", ", ".join(f"{k} {v}" for k, v in sorted(manifest.tools.items()))),
     ]
+    _print(rows)
+
+
+def _print(rows: list[tuple[str, str]]) -> None:
+    """Print names and values; control characters of a manifest do not reach the terminal."""
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        click.echo(f"{name:<{width}}  {value}")
+        click.echo(f"{printable(name):<{width}}  {printable(value)}")
 
 
 def _knows(bundle: Bundle) -> str:
     from lrtflite.initial_state import labels_of, read_initial
-    from lrtflite.replay.memory import MEMORY_SLOTS
 
     state = read_initial(bundle)
     if state is None:
         return "nothing yet: a new learner starts with an empty memory"
     return (
         f"{len(labels_of(state))} classes from {state.meta['sessions']} session(s), with "
-        f"{len(state.arrays[MEMORY_SLOTS])} latents to replay"
+        f"{len(state.memory)} latents to replay"
     )
 
 

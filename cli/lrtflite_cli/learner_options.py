@@ -12,6 +12,13 @@ from lrtflite.replay.policies import POLICIES
 from lrtflite.runtime import AUTO, MOST_THREADS, RUNTIMES, TRUNK_THREADS
 from lrtflite.table import first_sentence
 
+signature_option = click.option(
+    "--require-signature",
+    metavar="KEY",
+    type=click.Path(),
+    help="Use BUNDLE only if it is signed with the private key of this public KEY.",
+)
+
 
 def memory_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
     """Add `--replay-size` and `--policy`; the arguments describe their defaults."""
@@ -57,12 +64,13 @@ def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
             show_default=True,
             help="Seed of everything random: the same seed gives the same run.",
         ),
+        signature_option,
     )
 
 
 def chosen_learner(given: Mapping[str, Any]) -> LearnerOptions:
     """Return the learner's options among those `given` to a command."""
-    names = ("runtime", "threads", "replay_size", "policy", "seed")
+    names = ("runtime", "threads", "replay_size", "policy", "seed", "require_signature")
     return LearnerOptions(**{name: given[name] for name in names})
 
 

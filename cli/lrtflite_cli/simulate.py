@@ -31,6 +31,7 @@ def command(
     first_classes: int | None,
     visits: int | None,
     batch_frames: int | None,
+    rival: str | None,
     diagnose: bool,
     skip_unreadable: bool,
     json_path: str | None,
@@ -63,6 +64,7 @@ def command(
         batch_frames=batch_frames,
         skip_unreadable=skip_unreadable,
         diagnose=diagnose,
+        rival=rival,
     )
     caution(replay_size=given["replay_size"])
     with raising():

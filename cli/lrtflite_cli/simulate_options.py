@@ -28,6 +28,7 @@ def simulate_options() -> Callable[[Any], Any]:
         ),
         rate_options(epochs=f"bundle's; app: {APP_EPOCHS}", lr="bundle's"),
         *_stream(),
+        _rival(),
         click.option(
             "--diagnose",
             is_flag=True,
@@ -56,6 +57,20 @@ def _protocol() -> Callable[[Any], Any]:
         "benchmark, in which sessions bring new classes and old ones again. app: the paper's app, "
         f"which learns one new class per session from {plan.APP_FRAMES} frames at {plan.APP_FPS} "
         f"fps, in {plan.APP_EPOCHS} epochs, with memory {plan.APP_REPLAY_SIZE}.",
+    )
+
+
+def _rival() -> Callable[[Any], Any]:
+    from lrtflite.table import first_sentence
+    from lrtflite_firmware_sim.rivals import RIVALS
+
+    rivals = " ".join(f"{name}: {first_sentence(entry)}" for name, entry in RIVALS.items())
+    # Not a click.Choice, which would not suggest a similar name.
+    return click.option(
+        "--rival",
+        metavar=f"[{'|'.join(RIVALS)}]",
+        help="Learn with a rival of the paper instead of the bundle's head, to compare. It runs in "
+        f"the simulator only, not on a device. {rivals}",
     )
 
 

@@ -67,7 +67,7 @@ def command(
     from lrtflite_cli.progress import phases
     from lrtflite_firmware_sim.watcher import LineWatcher
 
-    opened = Bundle.open(bundle)
+    opened = Bundle.open(bundle, require_signature=given["require_signature"])
     destination = Destination.at(out, replace=replace)
     with LineWatcher(sys.stderr).looking() as on_file:
         source = open_source(

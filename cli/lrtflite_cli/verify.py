@@ -9,6 +9,7 @@ import click
 
 from lrtflite.errors import BundleError
 from lrtflite.runtime import AUTO, RUNTIMES
+from lrtflite_cli.learner_options import signature_option
 
 
 @click.command()
@@ -19,25 +20,29 @@ from lrtflite.runtime import AUTO, RUNTIMES
     show_default=True,
     help=f"TFLite runtime: {', '.join((AUTO, *RUNTIMES))}.",
 )
+@signature_option
 @click.option("--json", "as_json", is_flag=True, help="Print the checks as JSON.")
-def command(bundle: str, runtime: str, as_json: bool) -> None:
+def command(bundle: str, runtime: str, require_signature: str | None, as_json: bool) -> None:
     """Check BUNDLE on the installed runtime.
 
     Checks hashes, ops, signatures and shapes, and runs the golden vectors, test inputs that come
     with the bundle: latents (the outputs of the replay layer, at which the network is split), a
-    few training steps and the state after them must agree with the results of TensorFlow.
+    few training steps and the state after them must agree with the results of TensorFlow. The
+    models run in a child process, so that a crash becomes an error; this is not a sandbox.
     """
+    from lrtflite.arguments import printable
     from lrtflite.quiet import quiet_stderr
     from lrtflite.verify import verify_bundle
 
     # The runtimes print a line about their delegate on stderr.
     with quiet_stderr():
-        checks = verify_bundle(bundle, runtime=runtime)
+        checks = verify_bundle(bundle, runtime=runtime, require_signature=require_signature)
     if as_json:
         click.echo(json.dumps([asdict(check) for check in checks], indent=2))
     else:
         for check in checks:
-            click.echo(f"{'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.seen}")
+            line = f"{'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.seen}"
+            click.echo(printable(line))
     failed = [check.name for check in checks if not check.passed]
     if failed:
         raise BundleError(

@@ -12,7 +12,7 @@ from lrtflite.manifest import SUM, SUM_BY_CLASS
 from lrtflite_converters.window import Tensor
 
 # Minimum absolute value to divide by.
-_LEAST = 1e-12
+LEAST = 1e-12
 # Share of the mean direction of all classes that is subtracted from the direction of each class:
 # features that all patterns share say little about one class. Chosen on validation streams, like
 # SPREAD (benchmarks/unknown.py).
@@ -29,14 +29,14 @@ _LOGISTIC = 1.702
 
 def transform(features: Tensor) -> Tensor:
     """Return signed square roots, scaled to length 1, (n, F) -> (n, F); rows of zeros stay zero."""
-    root = features / tf.sqrt(tf.maximum(tf.abs(features), _LEAST))
+    root = features / tf.sqrt(tf.maximum(tf.abs(features), LEAST))
     return unit_rows(root)
 
 
 def unit_rows(x: Tensor) -> Tensor:
     """Scale rows to length 1; rows of zeros stay zero."""
     length = tf.sqrt(tf.reduce_sum(x * x, axis=-1, keepdims=True))
-    return x / tf.maximum(length, _LEAST)
+    return x / tf.maximum(length, LEAST)
 
 
 class ClassSums(tf.Module):
@@ -72,12 +72,17 @@ class ClassSums(tf.Module):
             "pattern_count": SUM,
         }
 
-    def gather(self, z: Tensor, targets: Tensor) -> None:
-        """Add transformed patterns (B, F) with one-hot targets (B, C); empty places are zeros."""
+    def gather(self, features: Tensor, targets: Tensor) -> Tensor:
+        """Add patterns (B, F) with one-hot targets (B, C); return them transformed.
+
+        A row of zeros in `targets` is an empty place, which adds nothing and becomes zeros.
+        """
+        z = transform(features) * tf.reduce_max(targets, axis=-1, keepdims=True)
         self.sums.assign_add(tf.matmul(targets, z, transpose_a=True))
         self.counts.assign_add(tf.reduce_sum(targets, axis=0))
         self.squares.assign_add(tf.reduce_sum(z * z, axis=0))
         self.patterns.assign_add(tf.reshape(tf.reduce_sum(targets), [1]))
+        return z
 
     def forget(self, mask: Tensor) -> None:
         """Drop the classes whose mask is 1: their sums, and their means' part of the squares."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from lrtflite.feeding import NOTHING, SESSION, Feeding
+from lrtflite.feeding import NOTHING, SESSION, SESSION_AND_MEMORY, Feeding
 from lrtflite.networks import Architecture
 from lrtflite.training import Rate
 
@@ -39,6 +39,23 @@ GATHERED_AT_ONCE = 32
 # of lda's squared distances and 0.064 to 0.11 of ncm's cosines fitted both photographs and drawn
 # videos. A fixed temperature for lda would have to be 8 to 60.
 LDA_TEMPERATURE, NCM_TEMPERATURE = 0.044, 0.09
+# Number of classes in session and memory below which a trunk rests. A strategy that protects its
+# weights in another way, or that is compared because it does not, trains it with one class too.
+REST_BELOW, NEVER_RESTS = 2.0, 1.0
+# Synaptic Intelligence: share of a session in the importance of a weight, and its greatest value.
+IMPORTANCE_RATE, MAX_F = 0.5, 0.001
+# Penalty of EWC and the greatest Fisher information of a weight, chosen on validation streams
+# (docs/studies/strategies.md).
+EWC_PENALTY, EWC_MAX_F = 1e4, 0.001
+# Greatest share of the answers before a session in the targets of LwF, as in the paper's rivals.
+DISTIL_MOST = 0.9
+# Shrinkage of the paper's DSLDA.
+DSLDA_SHRINKAGE = 1e-4
+# Mini-batches of a closed form above a trunk: their size, new patterns in each, and their number in
+# a session. The divisor of its scores in training, relative to the temperature of the frozen form:
+# at 1 or 2 the loss is so low that nothing moves, at 8 the trunk overtrains.
+DEEP_BATCH, DEEP_NEW, DEEP_STEPS = 64, 10, 8
+SOFTNESS = 4.0
 # Share of a session's frames in the moments below the replay layer, per epoch.
 ADAPT_RATE = 5e-5
 
@@ -88,17 +105,90 @@ def sgd_feeding(place: Place) -> Feeding:
     )
 
 
-def sgd_rates(place: Place) -> dict[str, Rate]:
+def plain_feeding(place: Place) -> Feeding:
+    """Return the feeding of a plain softmax layer, which gathers nothing."""
+    return replace(sgd_feeding(place), gathers=NOTHING)
+
+
+def observing(place: Place) -> Feeding:
+    """Return the feeding of a plain softmax layer whose regulariser sees the session again."""
+    return replace(sgd_feeding(place), gathers=SESSION)
+
+
+def cwr_rates(place: Place) -> dict[str, Rate]:
     """Return the rates of CWR* with SGD; docs/studies/replay-layers.md explains the choice."""
+    start = Rate(
+        1.0, most=1.0, meaning="share of the known classes' mean that a new class starts from"
+    )
+    return {**sgd_rates(place), "head_start": start}
+
+
+def ar1_rates(place: Place) -> dict[str, Rate]:
+    """Return the rates of CWR* above a trunk under Synaptic Intelligence."""
+    return {
+        **cwr_rates(place),
+        **resting(place, NEVER_RESTS),
+        **importance(MAX_F, IMPORTANCE_RATE),
+        "protection": Rate(
+            1.0, most=1.0, meaning="share of its update that the most important weight loses"
+        ),
+        "penalty": Rate(
+            0.0, meaning="weight (lambda) of the quadratic penalty on moving important weights"
+        ),
+    }
+
+
+def naive_rates(place: Place) -> dict[str, Rate]:
+    """Return the rates of a plain softmax layer above a trunk that never rests."""
+    return {**sgd_rates(place), **resting(place, NEVER_RESTS)}
+
+
+def ewc_rates(place: Place) -> dict[str, Rate]:
+    return {
+        **naive_rates(place),
+        **importance(EWC_MAX_F, 1.0),
+        "penalty": Rate(
+            EWC_PENALTY, meaning="weight (lambda) of the penalty on moving important weights"
+        ),
+    }
+
+
+def lwf_rates(place: Place) -> dict[str, Rate]:
+    meaning = "greatest share of the answers before the session in the targets"
+    return {**naive_rates(place), "distil_most": Rate(DISTIL_MOST, most=1.0, meaning=meaning)}
+
+
+def dslda_rates(place: Place) -> dict[str, Rate]:
+    shrinkage = Rate(
+        DSLDA_SHRINKAGE, 1e-8, 1.0, "share of the identity in the covariance of all classes"
+    )
+    return {"shrinkage": shrinkage, **temperature(LDA_TEMPERATURE)}
+
+
+def resting(place: Place, least: float) -> dict[str, Rate]:
+    """Return the rate that lets a trunk rest, if there is one."""
+    if not place.trains_trunk:
+        return {}
+    meaning = "number of classes in session and memory below which the trunk rests"
+    return {"rest_below": Rate(least, meaning=meaning)}
+
+
+def importance(max_f: float, rate: float) -> dict[str, Rate]:
+    return {
+        "max_f": Rate(max_f, least=1e-30, meaning="greatest importance of a weight"),
+        "importance_rate": Rate(rate, meaning="share of a session in the importance of weights"),
+    }
+
+
+def sgd_rates(place: Place) -> dict[str, Rate]:
+    """Return the rates of SGD on the last layer and on the trunk."""
     rates = {
         "lr": Rate(
             LAST_LR * MEASURED_FEATURES / place.features, meaning="learning rate of the last layer"
         ),
         "momentum": Rate(0.9, most=1.0, meaning="momentum of SGD"),
         "weight_decay": Rate(5e-4, most=1.0, meaning="weight decay of kernels and the last layer"),
-        "head_start": Rate(
-            1.0, most=1.0, meaning="share of the known classes' mean that a new class starts from"
-        ),
+        **resting(place, REST_BELOW),
     }
     if place.trains_trunk:
         chosen = QUICK if place.is_quick else NATIVE
@@ -123,6 +213,34 @@ def gathering(place: Place) -> Feeding:
         replays=False,
         gathers=SESSION,
     )
+
+
+def lda_feeding(place: Place) -> Feeding:
+    """Return the feeding of a closed form; above a trunk, a few small steps and all of the memory.
+
+    docs/studies/trunk.md shows accuracy against seconds.
+    """
+    if not place.trains_trunk:
+        return gathering(place)
+    return Feeding(
+        batch_size=DEEP_BATCH,
+        new_per_batch=DEEP_NEW,
+        epochs=1,
+        least_steps=DEEP_STEPS,
+        most_steps=DEEP_STEPS,
+        gathers=SESSION_AND_MEMORY,
+    )
+
+
+def lda_rates(place: Place) -> dict[str, Rate]:
+    """Return the rates of a closed form, and those of SGD on a trunk below it."""
+    rates = temperature(LDA_TEMPERATURE)
+    if place.trains_trunk:
+        sgd = sgd_rates(place)
+        del sgd["lr"]  # the last layer is solved
+        meaning = "divisor of the scores in training, relative to the frozen form's temperature"
+        rates = {**sgd, **rates, "softness": Rate(SOFTNESS, 1e-6, 1e6, meaning)}
+    return rates
 
 
 def temperature(value: float) -> dict[str, Rate]:

@@ -110,12 +110,13 @@ def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
         )
     else:
         features = Features(network, layer, pooled=pooled)
-    strategy = options.chosen_strategy
-    above = blocks_above(network, layer, train_depthwise=options.train_depthwise)
+    strategy, place = options.chosen_strategy, options.place(network.features())
+    top, train_depthwise = strategy.top(place), options.train_depthwise
+    above = blocks_above(network, layer, train_depthwise=train_depthwise, top=top)
+    original = blocks_above(network, layer, train_depthwise=False)
     trunk = Trunk(
         Chain((), features.latent_shape) if pooled else above,
         scale=network.scale if features.reads_frames else None,
-        regulariser=REGULARISERS.choose(strategy.regulariser)(),
     )
     labels, learned = _labels(network, options)
     plan = HeadPlan(
@@ -123,8 +124,11 @@ def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
         batch_size=feeding.batch_size,
         trunk=trunk,
         moments_adapt=options.adapt_moments,
+        regulariser=REGULARISERS.choose(strategy.regulariser)(),
+        first_rates="first_lr" in training.rates,
+        original=original,
     )
-    head = HEADS.choose(strategy.head)(plan)
+    head = HEADS.choose(strategy.head_at(place))(plan)
     if learned and not pooled:
         fc7, free = network.classifier, len(labels) - len(learned)
         assert fc7 is not None

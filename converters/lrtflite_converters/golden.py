@@ -1,7 +1,7 @@
 """Golden vectors: the inputs of the golden sessions, and the outputs that TensorFlow computes.
 
 `lrtflite.golden` runs the sessions, in TensorFlow and in every client. The first session has one
-class, so the trunk rests. The second has that class and new ones.
+class, so the trunk rests. The second has that class and new ones. A head may need another one.
 """
 
 from __future__ import annotations
@@ -36,6 +36,10 @@ GOLDEN_RATES = {
     "trunk_lr": 0.001,
     "moment_rate": 0.01,
     "head_start": 0.5,
+    "first_lr": 0.02,
+    "first_trunk_lr": 0.002,
+    "penalty": 1000.0,
+    "shrinkage": 0.1,
     "adapt_rate": 0.1,
     "epochs": 1.0,
 }
@@ -49,8 +53,10 @@ def check_split(network: Network, features: Features, head: Head, options: Expor
     """Raise unless features and head together compute what the network does, with finite values."""
     model = network.model
     frames = _frames(network.input_size, np.random.default_rng(0))
-    last = options.layer if options.pooled else network.architecture.pooled
-    whole = keras.Model(model.input, network.output(last, pooled=options.pooled))
+    top = options.chosen_strategy.top(options.place(network.features()))
+    last = options.layer if options.pooled else top
+    averaged = last != network.architecture.pooled
+    whole = keras.Model(model.input, network.output(last, pooled=averaged))
     expected = whole(network.scale(frames)).numpy()
     latents = features.run("extract", frames=frames)["latents"]
     found = np.asarray(head.trunk.infer(tf.constant(latents)))
@@ -77,7 +83,7 @@ def golden_vectors(features: Features, head: Head, training: Training) -> Arrays
     """Return the arrays of `golden.npz`; both models end in their original state."""
     signatures = (*features.signatures.values(), *head.signatures.values())
     taken = {name for signature in signatures for name in signature.inputs}
-    given = _inputs(features.network.input_size, head.slots, training, taken)
+    given = _inputs(features.network.input_size, head, training, taken)
     before = {id(model): _save(model) for model in (features, head)}
     found = run_golden(features, head, given)
     for model in (features, head):
@@ -86,18 +92,19 @@ def golden_vectors(features: Features, head: Head, training: Training) -> Arrays
     return {**given, **found}
 
 
-def _inputs(input_size: int, slots: int, training: Training, taken: Collection[str]) -> Arrays:
+def _inputs(input_size: int, head: Head, training: Training, taken: Collection[str]) -> Arrays:
     rng, size = np.random.default_rng(0), training.feeding.batch_size
+    slots, sessions = head.slots, SESSIONS + (FRAMES,) * head.golden_sessions
     frames = _frames(input_size, rng)
     chosen = rng.permutation(max(slots, FRAMES))[:FRAMES].astype(np.int32) % slots
     classes = chosen[np.arange(FRAMES) % CLASSES]
-    rows = np.stack([rng.integers(0, seen, (STEPS, size)) for seen in SESSIONS])
-    counts = np.stack([np.bincount(classes[:seen], minlength=slots) for seen in SESSIONS])
+    rows = np.stack([rng.integers(0, seen, (STEPS, size)) for seen in sessions])
+    counts = np.stack([np.bincount(classes[:seen], minlength=slots) for seen in sessions])
     forgotten = np.zeros(slots, np.float32)
     forgotten[classes[0]] = 1
     values = {**training.values, **GOLDEN_RATES}
     scalars = {
-        f"{SCALARS}{name}": np.full(len(SESSIONS), value, np.float32)
+        f"{SCALARS}{name}": np.full(len(sessions), value, np.float32)
         for name, value in values.items()
         if name in training.names and name in taken
     }
@@ -105,7 +112,7 @@ def _inputs(input_size: int, slots: int, training: Training, taken: Collection[s
         "frames": frames,
         "classes": classes,
         "rows": rows.astype(np.int32),
-        "gathered": np.stack([_once(seen, size) for seen in SESSIONS]),
+        "gathered": np.stack([_once(seen, size) for seen in sessions]),
         "counts": counts.astype(np.float32),
         "forgotten": forgotten,
         "group": np.resize(np.arange(FRAMES, dtype=np.int32), training.feeding.new_per_batch),

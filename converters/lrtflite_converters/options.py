@@ -16,6 +16,7 @@ from lrtflite_converters.defaults import (
     POLICY,
     Place,
 )
+from lrtflite_converters.presets import PRESETS
 from lrtflite_converters.strategies import STRATEGIES, Strategy, default_strategy
 
 # Maximum number of patterns in a mini-batch. A training step above a low layer needs 10 MB for
@@ -31,14 +32,16 @@ SEED_MEMORY = 500
 class ExportOptions:
     """Options of a bundle. None stands for the default at the replay layer.
 
-    With `pooled`, latents are the replay layer's output averaged over all pixels. `rates` are
-    numbers by name, as in `Training.with_options`. `seed_memory` is the number of latents that ship
+    With `pooled`, latents are the replay layer's output averaged over all pixels. `preset` replaces
+    the defaults of rates, mini-batch and epochs. `rates` are numbers by name, as in
+    `Training.with_options`. `seed_memory` is the number of latents that ship
     with a model trained on the host.
     """
 
     network: str = "mobilenet_v1"
     replay_layer: str | None = None
     strategy: str | None = None
+    preset: str | None = None
     labels: tuple[str, ...] = ()
     classes: int | None = None
     batch_size: int | None = None
@@ -57,6 +60,8 @@ class ExportOptions:
         self.architecture.check_layer(self.layer)
         self.chosen_strategy.check(self.strategy_name, place)
         self._check_pooled()
+        if self.preset is not None:
+            PRESETS.choose(self.preset).check(self.preset, self.strategy_name, place)
         self._check_minibatch()
         self._check_moments()
         if not self.train_depthwise and not place.trains_trunk:
@@ -66,6 +71,12 @@ class ExportOptions:
             )
         self.training(MEASURED_FEATURES)  # raises for a rate that is unknown or out of its limits
         check_memory(*self.memory)
+        if self.chosen_strategy.head_at(place) != self.chosen_strategy.head and not self.memory[0]:
+            raise ModelError(
+                f"Expected a --replay-size of at least 1 for {self.strategy_name!r} at "
+                f"{self.layer}, whose trunk trains on stored latents, got 0; leave it out, or "
+                f"choose --replay-layer {self.architecture.pooled}"
+            )
         whole_number("seed_memory", self.seed_memory)
         self._check_classes()
 
@@ -89,7 +100,7 @@ class ExportOptions:
     @property
     def minibatch(self) -> tuple[int, int]:
         """Return the size of a mini-batch, and the number of new patterns in it."""
-        default = self.chosen_strategy.feeding(self.place(MEASURED_FEATURES))
+        default = self._default(MEASURED_FEATURES).feeding
         size = default.batch_size if self.batch_size is None else self.batch_size
         if self.new_per_batch is not None:
             return size, self.new_per_batch
@@ -99,7 +110,9 @@ class ExportOptions:
     def memory(self) -> tuple[int, str, str]:
         """Return the capacity, the policy and the codec of a new learner's memory."""
         return (
-            self.chosen_strategy.replay_size if self.replay_size is None else self.replay_size,
+            self.chosen_strategy.memory_at(self.place(MEASURED_FEATURES))
+            if self.replay_size is None
+            else self.replay_size,
             self.policy or POLICY,
             self.codec or CODEC,
         )
@@ -109,10 +122,17 @@ class ExportOptions:
 
     def training(self, features: int) -> Training:
         """Return the training of a head with this length of its feature vector."""
-        default = self.chosen_strategy.training(self.place(features))
+        default = self._default(features)
         size, new = self.minibatch
         feeding = replace(default.feeding, batch_size=size, new_per_batch=new)
         return Training(feeding, default.rates).with_options(**self.rates)
+
+    def _default(self, features: int) -> Training:
+        """Return the training of the strategy and the preset, without other options."""
+        place = self.place(features)
+        training = self.chosen_strategy.training(place)
+        preset = None if self.preset is None else PRESETS.choose(self.preset)
+        return training if preset is None else preset.change(place, training)
 
     def _check_minibatch(self) -> None:
         batch, new = self.minibatch

@@ -43,6 +43,10 @@ class Parameter(tf.Module):
         # nothing to the file, which holds them already.
         self.velocity = tf.Variable(variable, name=f"{name}_v")
 
+    def zeros_like(self, name: str) -> tf.Variable:
+        """Return a variable of zeros in the shape of this one, for a regulariser."""
+        return tf.Variable(tf.zeros(self.variable.shape), name=f"{self.label}_{name}")
+
     def begin(self, zero: Tensor) -> None:
         """Start a session: set the momentum to `zero`, which must not be a constant.
 
@@ -90,3 +94,18 @@ class TrunkStep:
         moved = norm.moved(*(values[name] for name in names), rate=self.moment_rate)
         for name, value in zip(names, moved):
             self.variables[name].assign(value)
+
+
+@dataclass(frozen=True)
+class ObservedStep:
+    """A backward pass that moves nothing: a regulariser sees the gradients of all parameters."""
+
+    parameters: Mapping[str, Parameter]
+    regulariser: Regulariser
+
+    def weights(self, values: Values, gradients: Mapping[str, Tensor], *, after: Tensor) -> None:
+        for name, gradient in gradients.items():
+            self.regulariser.observe(self.parameters[name], gradient)
+
+    def moments(self, norm: Any, names: tuple[str, str], values: Values) -> None:
+        """Leave the moments as they are."""

@@ -64,6 +64,25 @@ class Renorm:
             count=count,
         )
 
+    @classmethod
+    def fixed(
+        cls, gamma: Tensor, beta: Tensor, mean: Tensor, variance: Tensor, *, epsilon: float = 1e-5
+    ) -> Renorm:
+        """Normalise by the moving moments, as in inference; no gradient goes through them."""
+        sigma = tf.sqrt(variance + epsilon)
+        scale = gamma / sigma
+        return cls(
+            scale=scale,
+            shift=beta - scale * mean,
+            r=tf.ones_like(mean),
+            d=tf.zeros_like(mean),
+            mean=mean,
+            sigma=sigma,
+            unbiased=variance,
+            # Moments of so many pixels do not depend on any of them.
+            count=math.inf,
+        )
+
     def __call__(self, x: Tensor) -> Tensor:
         return self.scale * x + self.shift
 

@@ -42,13 +42,16 @@ class SignedModule(tf.Module):
         *,
         rates: tuple[str, ...] = (),
         tensors: Mapping[str, tf.Variable] | None = None,
+        options: tuple[str, ...] = (),
     ) -> None:
         """Trace `function` as a signature of the contract.
 
         `function` gets the contract's inputs by name, the `rates` as one mapping of scalars (if the
-        signature takes any) and the named `tensors` as another. Scalar outputs become [1].
+        signature takes any) and the named `tensors` as another. `options` are the optional inputs
+        that it takes. Scalar outputs become [1].
         """
-        fixed = {name: sizes.tensor(wanted) for name, wanted in spec.inputs.items()}
+        wanted = {**spec.inputs, **{name: spec.optional_inputs[name] for name in options}}
+        fixed = {name: sizes.tensor(each) for name, each in wanted.items()}
         named = {
             name: Tensor(tuple(variable.shape), np.dtype(variable.dtype.as_numpy_dtype))
             for name, variable in (tensors or {}).items()

@@ -59,16 +59,24 @@ class Walk:
         )
 
 
-def blocks_above(network: Network, replay_layer: str, *, train_depthwise: bool) -> Chain:
-    """Return the blocks above a replay layer, up to the pooled layer."""
-    return _between(network, replay_layer, network.architecture.pooled, train_depthwise)
+def blocks_above(
+    network: Network, replay_layer: str, *, train_depthwise: bool, top: str | None = None
+) -> Chain:
+    """Return the blocks above a replay layer, up to the pooled layer, or the average of `top`."""
+    pooled = network.architecture.pooled
+    chain = _between(network, replay_layer, top or pooled, train_depthwise)
+    return chain if top in (None, pooled) else _averaged(chain)
 
 
 def blocks_below(network: Network, replay_layer: str, *, pooled: bool = False) -> Chain:
     """Return the blocks from the frames to a replay layer; with `pooled`, to its average."""
     first = network.architecture.replay_layers[0]
     chain = _between(network, first, replay_layer, train_depthwise=False)
-    return replace(chain, blocks=(*chain.blocks, Pooling(chain.output))) if pooled else chain
+    return _averaged(chain) if pooled else chain
+
+
+def _averaged(chain: Chain) -> Chain:
+    return replace(chain, blocks=(*chain.blocks, Pooling(chain.output)))
 
 
 def _between(network: Network, first: str, last: str, train_depthwise: bool) -> Chain:

@@ -14,14 +14,22 @@ from lrtflite.feeding import Feeding
 from lrtflite.table import Table
 from lrtflite.training import Rate, Training
 from lrtflite_converters.defaults import (
-    LDA_TEMPERATURE,
     NCM_TEMPERATURE,
     REPLAY_SIZE,
     Place,
+    ar1_rates,
+    cwr_rates,
+    dslda_rates,
+    ewc_rates,
     gathering,
+    lda_feeding,
+    lda_rates,
+    lwf_rates,
+    naive_rates,
+    observing,
+    plain_feeding,
     renorm_rates,
     sgd_feeding,
-    sgd_rates,
     temperature,
 )
 
@@ -30,18 +38,35 @@ from lrtflite_converters.defaults import (
 class Strategy:
     """A head with its regulariser, rates and feeding.
 
-    `head` and `regulariser` are names in HEADS and REGULARISERS. `trunk` is True for a strategy
-    that needs layers that train below the last one, False for one that cannot have them, None for
-    one that works with both.
+    `head` and `regulariser` are names in HEADS and REGULARISERS; `trunk_head` is another head for
+    places where a trunk trains, solved in closed form on the layer of `refits_at`. `trunk` is True
+    for a strategy that needs layers that train below the last one, False for one that cannot have
+    them, None for one that works with both.
     """
 
     summary: str
     head: str
-    rates: Callable[[Place], dict[str, Rate]] = sgd_rates
+    rates: Callable[[Place], dict[str, Rate]] = cwr_rates
     feeding: Callable[[Place], Feeding] = sgd_feeding
     regulariser: str = "none"
     trunk: bool | None = None
     replay_size: int = REPLAY_SIZE
+    trunk_head: str = ""
+
+    def head_at(self, place: Place) -> str:
+        """Return the name of the head at a place."""
+        return self.trunk_head if self.trunk_head and place.trains_trunk else self.head
+
+    def top(self, place: Place) -> str:
+        """Return the layer at which the trunk ends."""
+        architecture = place.architecture
+        if self.trunk_head and place.trains_trunk:
+            return architecture.refits_at(place.replay_layer)
+        return architecture.pooled
+
+    def memory_at(self, place: Place) -> int:
+        """Return the default number of latents in the memory."""
+        return REPLAY_SIZE if self.trunk_head and place.trains_trunk else self.replay_size
 
     def training(self, place: Place) -> Training:
         """Return the default training at a place."""
@@ -66,10 +91,45 @@ STRATEGIES: Table[Strategy] = Table(
         "ar1free": Strategy(
             "trains all layers above the replay layer, the last one by CWR*", "cwr", trunk=True
         ),
+        "ar1": Strategy(
+            "as ar1free, and protects important weights by Synaptic Intelligence",
+            "cwr",
+            rates=ar1_rates,
+            regulariser="synaptic",
+            trunk=True,
+        ),
+        "ewc": Strategy(
+            "trains a plain last layer, and penalises moving weights with Fisher information",
+            "plain",
+            rates=ewc_rates,
+            feeding=observing,
+            regulariser="ewc",
+        ),
+        "lwf": Strategy(
+            "trains a plain last layer towards its own answers before the session, too",
+            "lwf",
+            rates=lwf_rates,
+            feeding=plain_feeding,
+        ),
+        "naive": Strategy(
+            "trains a plain last layer, and protects nothing",
+            "plain",
+            rates=naive_rates,
+            feeding=plain_feeding,
+        ),
         "lda": Strategy(
-            "solves the last layer in closed form, from sums that no session overwrites",
+            "solves the last layer in closed form, from sums that no session overwrites; above a "
+            "lower layer, on the original trunk and on one that trains",
             "lda",
-            rates=lambda place: temperature(LDA_TEMPERATURE),
+            rates=lda_rates,
+            feeding=lda_feeding,
+            replay_size=0,
+            trunk_head="deep_lda",
+        ),
+        "dslda": Strategy(
+            "solves the last layer from raw features, as the paper's DSLDA",
+            "dslda",
+            rates=dslda_rates,
             feeding=gathering,
             trunk=False,
             replay_size=0,

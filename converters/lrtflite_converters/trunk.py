@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from lrtflite_converters.blocks.block import Chain, Limits, Trace, Values
 from lrtflite_converters.ordering import after as ordered_after
-from lrtflite_converters.parameter import Parameter, Sgd, TrunkStep
+from lrtflite_converters.parameter import ObservedStep, Parameter, Sgd, TrunkStep
 from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.window import Tensor
 
@@ -34,7 +34,6 @@ class Trunk(tf.Module):
         chain: Chain,
         *,
         scale: Callable[[Tensor], Tensor] | None = None,
-        regulariser: Regulariser | None = None,
     ) -> None:
         """Make the variables of `chain`; `scale` is for latents that are frames."""
         super().__init__()
@@ -48,8 +47,6 @@ class Trunk(tf.Module):
             name: Parameter(name, self.state[name], decays=decays)
             for name, decays in chain.trained.items()
         }
-        self.regulariser = Regulariser() if regulariser is None else regulariser
-        self.regulariser.protect(list(self.parameters.values()))
 
     @property
     def latent_shape(self) -> tuple[int, ...]:
@@ -73,15 +70,17 @@ class Trunk(tf.Module):
         """Start a session; see `Parameter.begin`."""
         for parameter in self.parameters.values():
             parameter.begin(zero)
-        self.regulariser.begin(zero)
 
     def infer(self, latents: Tensor) -> Tensor:
         """Turn latents (n, ...) into features (n, F), with the moving moments."""
         return self.chain.infer(self.first(latents), self._values())
 
-    def infer_parts(self, latents: Tensor) -> Tensor:
-        """Run `infer` on a mini-batch part by part, which keeps intermediate arrays small."""
-        values = self._values()
+    def infer_parts(self, latents: Tensor, *, values: Values | None = None) -> Tensor:
+        """Run `infer` on a mini-batch part by part, which keeps intermediate arrays small.
+
+        `values` replace the trunk's own weights and moments.
+        """
+        values = self._values() if values is None else values
         xs = LatentParts(self, latents, self._sizes(latents)).parts()
         return tf.concat([self.chain.infer(x, values) for x in xs], axis=0)
 
@@ -89,15 +88,23 @@ class Trunk(tf.Module):
         """Pass latents (B, ...) forward with the moments of the mini-batch."""
         if not self.trains:
             return TrainingPass(self, None, (latents.shape[0],), self.infer(latents))
-        sizes = self._sizes(latents)
-        source = LatentParts(self, latents, sizes)
-        limits = Limits(rates["r_max"], rates["d_max"])
-        trace = self.chain.forward(source.parts(), source, self._values(), limits, frozen=False)
-        return TrainingPass(self, trace, sizes, tf.concat(list(trace.outputs), axis=0))
+        return self._pass(latents, Limits(rates["r_max"], rates["d_max"]))
+
+    def probe(self, latents: Tensor) -> TrainingPass:
+        """Pass latents (B, ...) forward with the moving moments, for `TrainingPass.observe`."""
+        if not self.trains:
+            return TrainingPass(self, None, (latents.shape[0],), self.infer(latents))
+        return self._pass(latents, None)
 
     def first(self, latents: Tensor) -> Tensor:
         """Return the input of the first block."""
         return latents if self.scale is None else self.scale(latents)
+
+    def _pass(self, latents: Tensor, limits: Limits | None) -> TrainingPass:
+        sizes = self._sizes(latents)
+        source = LatentParts(self, latents, sizes)
+        trace = self.chain.forward(source.parts(), source, self._values(), limits, frozen=False)
+        return TrainingPass(self, trace, sizes, tf.concat(list(trace.outputs), axis=0))
 
     def _values(self) -> Values:
         return {name: tf.convert_to_tensor(variable) for name, variable in self.state.items()}
@@ -150,7 +157,15 @@ class TrainingPass:
     sizes: tuple[int, ...]
     features: Tensor
 
-    def step(self, dfeatures: Tensor, sgd: Sgd, rates: Mapping[str, Any], *, share: Tensor) -> None:
+    def step(
+        self,
+        dfeatures: Tensor,
+        sgd: Sgd,
+        rates: Mapping[str, Any],
+        *,
+        share: Tensor,
+        regulariser: Regulariser,
+    ) -> None:
         """Go backward and move the trunk's weights and moments, with `share` times their rates."""
         if self.trace is None:
             return
@@ -159,7 +174,13 @@ class TrainingPass:
             variables=self.trunk.state,
             sgd=Sgd(rates["trunk_lr"] * share, sgd.momentum, sgd.weight_decay),
             moment_rate=rates["moment_rate"] * share,
-            regulariser=self.trunk.regulariser,
+            regulariser=regulariser,
             rates=rates,
         )
         self.trace.backward(tf.split(dfeatures, self.sizes), step)
+
+    def observe(self, dfeatures: Tensor, regulariser: Regulariser) -> None:
+        """Go backward and show the gradients to `regulariser`, without moving anything."""
+        if self.trace is not None:
+            step = ObservedStep(self.trunk.parameters, regulariser)
+            self.trace.backward(tf.split(dfeatures, self.sizes), step)

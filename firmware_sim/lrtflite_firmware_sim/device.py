@@ -13,7 +13,7 @@ import sys
 import time
 import traceback
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import IO, Any, Union
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,6 +40,9 @@ from lrtflite_firmware_sim.messages import (
     receive,
     send,
 )
+from lrtflite_firmware_sim.rivals.learner import RivalLearner
+
+AnyLearner = Union[Learner, RivalLearner]
 
 
 class HungUp(Exception):
@@ -52,7 +55,7 @@ class Device:
     def __init__(self, requests: IO[bytes], replies: IO[bytes]) -> None:
         self._requests = requests
         self._replies = replies
-        self._learner: Learner | None = None
+        self._learner: AnyLearner | None = None
 
     def serve(self) -> None:
         """Answer requests until the simulator closes the pipe, then close the learner."""
@@ -105,7 +108,11 @@ class Device:
         raise TypeError(f"Expected a request, got {request!r}; send one of `messages`")
 
     def _open(self, request: Open) -> Vitals:
-        self._learner = Learner.open_with(request.bundle, request.state, request.options)
+        where = request.bundle, request.state, request.options
+        if request.rival is None:
+            self._learner = Learner.open_with(*where)
+        else:
+            self._learner = RivalLearner(*where, rival=request.rival)
         return self._vitals(self._learner)
 
     def _arriving(self) -> Iterator[NDArray[np.uint8]]:
@@ -130,7 +137,7 @@ class Device:
         if progress.phase != Phase.EXTRACT:
             send(self._replies, progress)
 
-    def _vitals(self, learner: Learner) -> Vitals:
+    def _vitals(self, learner: AnyLearner) -> Vitals:
         return Vitals(
             runtime=learner.runtime,
             runtime_version=describe_runtime(learner.runtime),

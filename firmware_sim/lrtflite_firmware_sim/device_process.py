@@ -46,7 +46,9 @@ _PATIENCE = 10.0
 class DeviceProcess:
     """The simulator's side of the device; as a context manager it ends the device on exit."""
 
-    def __init__(self, bundle: Path, options: LearnerOptions | None = None) -> None:
+    def __init__(
+        self, bundle: Path, options: LearnerOptions | None = None, *, rival: str | None = None
+    ) -> None:
         options = options or LearnerOptions()
         self._scratch = Scratch()
         self._log = self._scratch.path / "log"
@@ -70,7 +72,7 @@ class DeviceProcess:
         self._requests, self._replies = self.process.stdin, self.process.stdout
         try:
             self.opened: Vitals = self.ask(
-                Open(bundle=str(bundle.resolve()), state=str(self.state), options=options)
+                Open(str(bundle.resolve()), str(self.state), options, rival=rival)
             )
         except BaseException:
             self.close(kill=True)
@@ -86,7 +88,7 @@ class DeviceProcess:
         frames: Iterable[NDArray[np.uint8]],
         labels: Sequence[str],
         *,
-        training: Training,
+        training: Training | None,
         diagnose: bool = False,
         on_frame: Callable[[int], None] | None = None,
         on_progress: Callable[[Progress], None] | None = None,

@@ -21,19 +21,20 @@ from lrtflite.training import Training
 
 @dataclass(frozen=True)
 class Open:
-    """Open a learner; answered by `Vitals`."""
+    """Open a learner, or a `rival` in the place of its head; answered by `Vitals`."""
 
     bundle: str
     state: str
     options: LearnerOptions
+    rival: str | None = None
 
 
 @dataclass(frozen=True)
 class Learn:
-    """Begin a session with one label per frame."""
+    """Begin a session with one label per frame; `training` is None if nothing trains."""
 
     labels: tuple[str, ...]
-    training: Training
+    training: Training | None
     diagnose: bool = False
 
 

@@ -7,7 +7,7 @@ records 20 seconds of video at 5 fps for each new class.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
 from lrtflite.advice import few_classes
@@ -29,6 +29,12 @@ from lrtflite.learner_options import LearnerOptions
 from lrtflite.manifest import Manifest
 from lrtflite.teaching import check_room
 from lrtflite.training import Training
+from lrtflite_firmware_sim.rivals import RIVALS
+from lrtflite_firmware_sim.rivals.checks import (
+    check_rival_bundle,
+    check_rival_memory,
+    check_rival_options,
+)
 
 PROTOCOLS = ("nic", "app")
 # Frames per second of the app's camera, frames per session, and sessions per class.
@@ -49,7 +55,8 @@ class SimulateOptions:
     The run stops after `sessions` sessions. The learner's `seed` decides the drawing or the split
     of the data set, the order of the stream and the randomness of the device. `rates` are numbers
     by name, as in `Training.with_options`. With `diagnose`, each session reports why answers may be
-    wrong. The other options are those of `open_source` and `StreamOptions`.
+    wrong. A `rival` (a name in RIVALS) learns instead of the bundle's head, in the simulator only.
+    The other options are those of `open_source` and `StreamOptions`.
     """
 
     dataset: str = "synthetic"
@@ -62,6 +69,7 @@ class SimulateOptions:
     batch_frames: int | None = None
     skip_unreadable: bool = False
     diagnose: bool = False
+    rival: str | None = None
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
@@ -71,19 +79,29 @@ class SimulateOptions:
             )
         if self.sessions is not None:
             whole_number("sessions", self.sessions, least=1)
+        if self.rival is not None:
+            check_rival_options(self.rival, self.learner, self.rates, diagnose=self.diagnose)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """Everything that is decided before the first frame; `notes` are for the user."""
+    """Everything that is decided before the first frame; `notes` are for the user.
+
+    `training` is None for a rival that does not train.
+    """
 
     source: FrameSource
     batches: tuple[Batch, ...]
     of_batches: int  # number of batches in the complete stream
     stream: dict[str, str | int | None]
-    training: Training
+    training: Training | None
     learner: LearnerOptions
     notes: tuple[str, ...]
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Return every number of the training by its name."""
+        return {} if self.training is None else self.training.values
 
 
 def make_plan(
@@ -98,7 +116,9 @@ def make_plan(
     The stream skips the first visit to classes that the bundle has `known` since it shipped. Every
     file of the data set is checked, and `on_file(checked, total)` is called after each.
     """
-    app = options.protocol == "app"
+    app, rival = options.protocol == "app", options.rival
+    if rival is not None:
+        check_rival_bundle(rival, manifest, known)
     training = _training(manifest, options)
     spec = options.dataset
     if app and spec.partition("?")[0] == "synthetic":
@@ -115,6 +135,10 @@ def make_plan(
     stream = _stream_options(options, shipped=bool(taught))
     make = nic_stream if app else make_stream
     batches = make(source, stream, known=taught)
+    learner = _learner_options(manifest, options)
+    if rival is not None:
+        per_session = [len(batch.classes) for batch in batches[: options.sessions]]
+        check_rival_memory(rival, learner.replay_size or 0, per_session)
     facts = {**describe_stream(source, stream), "dataset": spec}
     if app:
         # The app uses its own stream, even if the data set comes with published batches.
@@ -126,17 +150,29 @@ def make_plan(
         of_batches=len(batches),
         stream=facts,
         training=training,
-        learner=_learner_options(manifest, options),
+        learner=learner,
         notes=(
+            *([] if rival is None else [_rival_note(manifest, rival)]),
             *source_notes(source),
-            *(_app_notes(manifest, batches, stream.batch_frames, bool(taught)) if app else ()),
+            *(_app_notes(batches, stream, shipped=bool(taught)) if app else ()),
+            *(_mini_batch_notes(manifest) if app and rival is None else ()),
             *_stream_notes(batches, source, known=len(known), shipped=len(taught)),
-            *_advice(manifest, batches, known=len(known)),
+            *(_advice(manifest, batches, known=len(known)) if rival is None else ()),
         ),
     )
 
 
-def _training(manifest: Manifest, options: SimulateOptions) -> Training:
+def _rival_note(manifest: Manifest, rival: str) -> str:
+    return (
+        f"The rival {rival} learned instead of the bundle's head ({manifest.strategy}). It runs in "
+        "the simulator only, not on a device."
+    )
+
+
+def _training(manifest: Manifest, options: SimulateOptions) -> Training | None:
+    if options.rival is not None:
+        training = RIVALS.choose(options.rival).training(manifest.latent_shape[0])
+        return None if training is None else training.with_options(**options.rates)
     protocol = {"epochs": APP_EPOCHS} if options.protocol == "app" else {}
     return manifest.training.with_options(**{**protocol, **options.rates})
 
@@ -191,26 +227,25 @@ def _stream_notes(
     return ()
 
 
-def _app_notes(
-    manifest: Manifest, batches: list[Batch], batch_frames: int | None, shipped: bool
-) -> tuple[str, ...]:
-    notes = []
+def _app_notes(batches: list[Batch], stream: StreamOptions, *, shipped: bool) -> Iterator[str]:
     if not shipped:
-        notes.append(
+        yield (
             "The first session stands for the training that the paper's app was delivered with: "
             f"{len(batches[0].classes)} classes at once."
         )
+    short = sum(len(batch) < (stream.batch_frames or 0) for batch in batches[1:])
+    if short:
+        yield (
+            f"{short} of {len(batches) - 1} later sessions have fewer than {stream.batch_frames} "
+            "frames, because the data set has no more."
+        )
+
+
+def _mini_batch_notes(manifest: Manifest) -> Iterator[str]:
     feeding = manifest.feeding
     new, replayed = feeding.new_per_batch, feeding.batch_size - feeding.new_per_batch
     if (new, replayed) != (APP_NEW, APP_REPLAYED):
-        notes.append(
+        yield (
             f"Mini-batches are the bundle's {new} + {replayed}, "
             f"not the app's {APP_NEW} + {APP_REPLAYED}."
         )
-    short = sum(len(batch) < (batch_frames or 0) for batch in batches[1:])
-    if short:
-        notes.append(
-            f"{short} of {len(batches) - 1} later sessions have fewer than {batch_frames} frames, "
-            "because the data set has no more."
-        )
-    return tuple(notes)

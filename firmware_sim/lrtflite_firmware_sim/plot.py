@@ -59,6 +59,7 @@ def learning_curve(result: Simulation, path: str | Path, other: Simulation | Non
             _draw_other(axes, other)
             _legend_on_top(axes, 3)
         title = f"{result.dataset}: {result.sessions} sessions, one small batch of frames each"
+        title += "" if result.rival is None else f", {result.rival}"
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
         figure.savefig(path, dpi=160)
 
@@ -169,7 +170,6 @@ def draw_learning_curve(axes: Axes, result: Simulation) -> None:
 
 
 def _draw_other(axes: Axes, other: Simulation) -> None:
-    strategy = other.bundle.strategy
     for name, color, values in (
         ("seen so far", GREEN, [point.accuracy_seen for point in other.per_session]),
         ("whole test set", BLUE, [point.accuracy for point in other.per_session]),
@@ -180,7 +180,7 @@ def _draw_other(axes: Axes, other: Simulation) -> None:
             color=color,
             linewidth=1.5,
             linestyle=(0, (4, 2)),
-            label=f"{strategy}, {name}: {values[-1]:.1%}",
+            label=f"{other.strategy}, {name}: {values[-1]:.1%}",
         )
 
 

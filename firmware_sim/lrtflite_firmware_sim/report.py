@@ -50,6 +50,7 @@ def html_report(result: Simulation) -> str:
     """Return the complete page. Needs matplotlib."""
     last = result.per_session[-1]
     title = f"{last.accuracy:.1%} after {sessions_text(result)}"
+    title += f" with {result.rival}" * (result.rival is not None)
     title += ", incomplete" * (result.incomplete is not None)
     body = [
         f"<h1>{escape(title)}</h1>",
@@ -91,9 +92,12 @@ def html_report(result: Simulation) -> str:
 def _lead(result: Simulation) -> str:
     bundle = "the demo bundle" if result.bundle.demo else f"the bundle {result.bundle.path}"
     classes = f"{result.per_session[-1].classes_seen} of {len(result.per_class)} classes"
+    how = "without the old frames"
+    if result.rival is not None:
+        how = f"with the rival {result.rival} of the paper instead of the bundle's head"
     return (
         f"A simulated device with {bundle} learned {classes} of {result.dataset} "
-        f"at {result.bundle.replay_layer}, session by session, without the old frames."
+        f"at {result.bundle.replay_layer}, session by session, {how}."
     )
 
 
@@ -155,9 +159,7 @@ def _options(result: Simulation) -> Iterable[Facts]:
         ("replay layer", bundle.replay_layer),
         ("input", f"{bundle.input_size} x {bundle.input_size} RGB"),
         ("class slots", bundle.slots),
-        ("mini-batch", f"{bundle.new_per_batch} new + {bundle.batch_size - bundle.new_per_batch}"),
-        ("strategy", bundle.strategy),
-        *_moments(result),
+        *_learning(result),
         *((name.replace("_", " "), value) for name, value in result.training.items()),
     )
     stream = [(name.replace("_", " "), value) for name, value in result.stream.items()]
@@ -172,9 +174,15 @@ def _options(result: Simulation) -> Iterable[Facts]:
     )
 
 
-def _moments(result: Simulation) -> Iterable[tuple[str, object]]:
-    """Yield a row if layers below the classifier train or adapt."""
+def _learning(result: Simulation) -> Iterable[tuple[str, object]]:
+    """Yield the strategy and, unless a rival learned, how the bundle's head is fed."""
     bundle = result.bundle
+    if result.rival is not None:
+        yield "rival", f"{result.rival}, in the simulator only"
+        return
+    new = bundle.new_per_batch
+    yield "mini-batch", f"{new} new + {bundle.batch_size - new}"
+    yield "strategy", bundle.strategy
     if bundle.trains_trunk or bundle.adapt_moments:
         yield "moments below the replay layer", "adapt" if bundle.adapt_moments else "frozen"
 

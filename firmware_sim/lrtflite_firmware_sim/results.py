@@ -131,7 +131,8 @@ class Simulation:
     """The result of `simulate`. Latencies are in milliseconds; 1 MB is 10^6 bytes.
 
     `start` is the test before the first session, if the bundle already knew some of the classes.
-    `incomplete` names the cause of a run that ended before its last session.
+    `incomplete` names the cause of a run that ended before its last session. `rival` names the
+    rival that learned instead of the bundle's head, if any.
     """
 
     final_accuracy: float
@@ -162,7 +163,13 @@ class Simulation:
     notes: tuple[str, ...]
     start: StartResult | None = None
     incomplete: str | None = None
+    rival: str | None = None
     format: int = FORMAT
+
+    @property
+    def strategy(self) -> str:
+        """Return the name of the strategy that learned: the rival's, or the bundle's."""
+        return self.rival or self.bundle.strategy
 
     def to_json(self) -> str:
         """Return the text that `simulate --json` writes."""
@@ -179,8 +186,8 @@ class Simulation:
                     f"Expected results of format {FORMAT}, got {found['format']}; "
                     "run the simulation again"
                 )
-            # Older files lack these keys; their runs are complete, with bundles that knew nothing.
-            found = {"incomplete": None, "start": None, **found}
+            # Older files lack these keys: complete runs of the head of a bundle that knew nothing.
+            found = {"incomplete": None, "start": None, "rival": None, **found}
             return cls(**{field.name: _value(field.name, found) for field in fields(cls)})
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(

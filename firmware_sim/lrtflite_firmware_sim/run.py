@@ -249,12 +249,13 @@ class Run:
             dataset=self._options.dataset,
             protocol=str(self._plan.stream["protocol"]),
             stream=self._plan.stream,
-            training=self._plan.training.values,
+            training=self._plan.rates,
             sessions=len(done),
             sessions_in_stream=self._plan.of_batches,
             test_frames=len(self._held_out.truth),
             notes=tuple(notes),
             start=None if self._start is None else self._start.result,
+            rival=self._options.rival,
             incomplete=None if stopped_by is None else self._how_it_ended(stopped_by),
         )
 

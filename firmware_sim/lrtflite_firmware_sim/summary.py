@@ -31,6 +31,11 @@ def summary(result: Simulation) -> str:
     parts = [
         *([f"INCOMPLETE: {result.incomplete}"] if result.incomplete else []),
         f"{name}: {bundle.backbone}, replay layer {bundle.replay_layer}",
+        *(
+            [f"learned by the rival {result.rival}, not by the bundle's head"]
+            if result.rival
+            else []
+        ),
         f"{result.dataset}, protocol {result.protocol}: {sessions_text(result)}, "
         f"{last.classes_seen} of {len(result.per_class)} classes, seed {result.seed}",
         "",

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from lrtflite.replay.policies import Indices
 from lrtflite.table import Table
 
+# Maximum number of latents in any memory; at most layers, the disk is full first.
+MOST_PATTERNS = 100_000_000
+
 
 @dataclass(frozen=True)
 class LatentForm:

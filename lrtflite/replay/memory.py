@@ -1,9 +1,10 @@
-"""The replay memory: patterns that a session may replay; a change is kept or reverted as one."""
+"""The replay memory: patterns that a session may replay, in RAM or in the files of a state."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,23 +12,23 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError
-from lrtflite.replay.codecs import CODECS, LatentForm
+from lrtflite.replay.codecs import CODECS, MOST_PATTERNS, LatentForm, Raw
 from lrtflite.replay.policies import (
     POLICIES,
     Incoming,
     Indices,
     Latents,
+    Marks,
     Placement,
     SlotArray,
     Stored,
 )
-from lrtflite.replay.store import RamStore
+from lrtflite.replay.store import Rows
 
-# Names of the memory's arrays in a state. Codes are read straight into the memory, because they are
-# hundreds of megabytes at some replay layers.
-MEMORY_CODES, MEMORY_SLOTS = "memory/codes", "memory/slots"
-# Maximum number of latents in any memory; at most layers, RAM runs out first.
-MOST_PATTERNS = 100_000_000
+# Facts that the memory keeps about each row; a state has them as `memory/NAME`.
+FACTS: Mapping[str, Any] = {"slots": np.int32, "marks": np.int32}
+# Bytes of codes that are decoded at a time.
+_AT_ONCE = 1 << 20
 
 
 def check_memory(capacity: int, policy: str, codec: str = "raw") -> int:
@@ -38,20 +39,53 @@ def check_memory(capacity: int, policy: str, codec: str = "raw") -> int:
 
 
 @dataclass(frozen=True)
-class _Before:
-    """The overwritten part of the memory, to revert a change that is not committed yet."""
+class Content:
+    """The patterns of a memory at one moment. A change makes a new value.
 
-    size: int
-    counter: int
-    rows: Indices
-    codes: NDArray[Any]
-    slots: SlotArray
+    `facts` has the arrays of FACTS, one number per row; `counter` and `marks` are the policy's.
+    """
+
+    rows: Rows
+    facts: Mapping[str, NDArray[Any]]
+    counter: int = 0
+
+    @classmethod
+    def empty(cls, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Content:
+        return cls(Rows(shape, dtype), {name: np.empty(0, kind) for name, kind in FACTS.items()})
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def taken(self, rows: Indices) -> Content:
+        """Return these patterns alone, in this order."""
+        facts = {name: values[rows] for name, values in self.facts.items()}
+        return replace(self, rows=self.rows.taken(rows), facts=facts)
+
+    def with_marks(self, marks: NDArray[Any]) -> Content:
+        """Return the patterns with these marks, (n,)."""
+        return replace(self, facts={**self.facts, "marks": np.asarray(marks, FACTS["marks"])})
+
+    def without_marks(self) -> Content:
+        """Return the patterns without what a policy keeps about them."""
+        return replace(self.with_marks(np.zeros(len(self))), counter=0)
+
+    def placed(
+        self, codes: Sequence[NDArray[Any]], rows: Indices, **facts: NDArray[Any]
+    ) -> Content:
+        """Return the patterns with `codes[k]` in row `rows[k]`, and its facts, 0 if not given."""
+        placed = self.rows.placed(codes, rows)
+        changed = {}
+        for name, values in self.facts.items():
+            changed[name] = np.empty(len(placed), values.dtype)
+            changed[name][: len(values)] = values
+            changed[name][rows] = facts.get(name, 0)
+        return replace(self, rows=placed, facts=changed)
 
 
 class ReplayMemory:
     """Up to `capacity` patterns, chosen by a policy and encoded by a codec.
 
-    `counter` is a number that the policy keeps from session to session.
+    `content` is a value: to take back a change, put back the content from before it.
     """
 
     def __init__(
@@ -59,28 +93,38 @@ class ReplayMemory:
     ) -> None:
         self.capacity = capacity = check_memory(capacity, policy, codec)
         self.policy, self.codec = policy, codec
-        self.counter = 0
         self._form = form
         self._codec = CODECS[codec](form)
-        self._store = RamStore(capacity, self._codec.shape, self._codec.dtype)
-        self._before: _Before | None = None
+        self.content = Content.empty(self._codec.shape, self._codec.dtype)
 
     def __len__(self) -> int:
-        return len(self._store)
+        return len(self.content)
+
+    @property
+    def counter(self) -> int:
+        """Return the number that the policy keeps from session to session."""
+        return self.content.counter
 
     @property
     def codes(self) -> NDArray[Any]:
-        """Return a view of the stored codes, (n, ...)."""
-        return self._store.codes
+        """Read all stored codes, (n, ...), into RAM."""
+        return self.content.rows.all()
 
     @property
     def slots(self) -> SlotArray:
         """Return the class slot of each row, (n,) int32."""
-        return self._store.slots
+        return self.content.facts["slots"]
+
+    @property
+    def marks(self) -> Marks:
+        """Return the policy's mark of each row, (n,) int32."""
+        return self.content.facts["marks"]
 
     @property
     def nbytes(self) -> int:
-        return int(self.codes.nbytes + self.slots.nbytes)
+        """Return the number of bytes of all codes and facts, on disk or in RAM."""
+        facts = sum(values.nbytes for values in self.content.facts.values())
+        return int(self.content.rows.nbytes + facts)
 
     def latents(self, rows: Indices) -> NDArray[Any]:
         """Return the latents of these rows, (k, ...), as `train` takes them."""
@@ -90,86 +134,57 @@ class ReplayMemory:
 
     def read(self, rows: Indices, out: NDArray[Any]) -> None:
         """Write the latents of these rows into `out` (k, ...)."""
-        self._codec.decode(self._store.codes, rows, out)
+        stored = self.content.rows
+        if isinstance(self._codec, Raw) and stored.dtype == out.dtype and out.flags.c_contiguous:
+            stored.read(rows, out)
+            return
+        few = max(1, _AT_ONCE // max(1, math.prod(stored.shape) * stored.dtype.itemsize))
+        room = np.empty((min(few, len(rows)), *stored.shape), stored.dtype)
+        for start in range(0, len(rows), few):
+            part = rows[start : start + few]
+            stored.read(part, room[: len(part)])
+            self._codec.decode(room, np.arange(len(part)), out[start : start + len(part)])
 
     def draw(self, count: int, rng: np.random.Generator) -> Indices:
         """Return `count` random rows; none is repeated before each was used once."""
         rounds, rest = divmod(count, len(self))
-        return np.concatenate(
-            [np.tile(np.arange(len(self)), rounds), rng.choice(len(self), rest, replace=False)]
-        )
+        drawn: Indices = rng.choice(len(self), rest, replace=False)
+        if not rounds:  # in a large memory, a list of all rows would take longer than the draw
+            return drawn
+        return np.concatenate([np.tile(np.arange(len(self)), rounds), drawn])
 
     def update(
         self, latents: Latents, slots: SlotArray, *, session: int, rng: np.random.Generator
     ) -> None:
         """Store the patterns of a session that the policy chooses."""
-        stored = Stored(self.slots, self.latents, self.capacity, self.counter)
+        stored = Stored(self.slots, self.marks, self.latents, self.capacity, self.counter)
         placement = POLICIES[self.policy](stored, Incoming(slots, latents, session), rng)
-        size = len(self)
         picks, rows = self._check(placement, len(slots))
-        self._remember(rows[rows < size])
-        self._store.resize(max(size, int(rows.max(initial=-1)) + 1))
-        codes = self._store.codes
-        for pick, row in zip(picks, rows):
-            codes[row] = self._codec.encode(latents[pick])
-        self._store.slots[rows] = slots[picks]
-        self.counter = placement.counter
-
-    def settle(self) -> None:
-        """Accept the last change, which is committed now."""
-        self._before = None
-
-    def revert(self) -> None:
-        """Revert the last `update` or `forget`, unless it is settled."""
-        before = self._before
-        if before is not None:
-            self._store.resize(before.size)
-            self._store.codes[before.rows] = before.codes
-            self._store.slots[before.rows] = before.slots
-            self.counter = before.counter
-            self._before = None
+        codes = [np.asarray(self._codec.encode(latents[pick])) for pick in picks]
+        placed = self.content.placed(codes, rows, slots=slots[picks])
+        if placement.marks is not None:
+            placed = placed.with_marks(placement.marks)
+        self.content = replace(placed, counter=placement.counter)
 
     def forget(self, slot: int) -> None:
-        """Drop every pattern of a class; the last rows move into the gaps.
-
-        Nothing past the new size is overwritten, so `revert` needs only the gaps.
-        """
+        """Drop every pattern of a class; the last rows move into the gaps."""
         gone = np.flatnonzero(self.slots == slot)
         size = len(self) - len(gone)
-        gaps = gone[gone < size]
-        last = np.setdiff1d(np.arange(size, len(self)), gone)
-        self._remember(gaps)
-        codes, slots = self._store.codes, self._store.slots
-        for gap, row in zip(gaps, last):
-            codes[gap] = codes[row]
-        slots[gaps] = slots[last]
-        self._store.resize(size)
+        order = np.arange(size)
+        order[gone[gone < size]] = np.setdiff1d(np.arange(size, len(self)), gone)
+        self.content = self.content.taken(order)
 
-    def load(
-        self, slots: NDArray[Any], read_codes: Callable[[NDArray[Any]], None], *, counter: int = 0
-    ) -> None:
-        """Replace the content with that of a state.
-
-        `read_codes` gets a view of the memory, (n, ...), and fills it, so that a large memory is
-        never in RAM twice.
-        """
-        if len(slots) > self.capacity:
+    def load(self, content: Content) -> None:
+        """Replace the content with that of a state, or raise InputError if it is too large."""
+        if len(content) > self.capacity:
             raise InputError(
-                f"Expected a replay size of at least the {len(slots)} patterns in the state, "
+                f"Expected a replay size of at least the {len(content)} patterns in the state, "
                 f"got {self.capacity}; give a larger replay_size"
             )
-        self._before = None
-        try:
-            self._store.resize(len(slots))
-            read_codes(self._store.codes)
-            self._store.slots[:] = slots
-        except BaseException:
-            self._store.resize(0)  # better no latents than a mixture of two states
-            raise
-        self.counter = counter
+        self.content = content
 
     def _check(self, placement: Placement, incoming: int) -> tuple[Indices, Indices]:
-        """Return picks and rows; raise InputError for a placement with gaps or clashes."""
+        """Return picks and rows; raise InputError for gaps, clashes or too many or few marks."""
         picks, rows = (np.asarray(each, np.int64) for each in (placement.picks, placement.rows))
         appended = np.sort(rows[rows >= len(self)])
         fits = (
@@ -178,15 +193,12 @@ class ReplayMemory:
             and ((picks >= 0) & (picks < incoming)).all()
             and ((rows >= 0) & (rows < self.capacity)).all()
             and np.array_equal(appended, np.arange(len(self), len(self) + len(appended)))
+            and (placement.marks is None or placement.marks.shape == (len(self) + len(appended),))
         )
         if not fits:
             raise InputError(
                 f"Expected the policy {self.policy!r} to place patterns into rows without gaps, "
-                f"got rows {rows[:10].tolist()} of {self.capacity}; fix the policy"
+                f"with no marks or one for each row, got rows {rows[:10].tolist()} of "
+                f"{self.capacity}; fix the policy"
             )
         return picks, rows
-
-    def _remember(self, rows: Indices) -> None:
-        """Copy the rows that are about to be overwritten, for `revert`."""
-        codes, slots = self._store.codes[rows], self._store.slots[rows]
-        self._before = _Before(len(self), self.counter, rows, codes, slots)

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / (os.environ.get("LRTFLITE_ARM") or ".arm")
 NEEDED = {
     "qemu-aarch64": "qemu-aarch64",
-    "an aarch64 Python 3.11": "root/usr/bin/python3.11",
+    "an aarch64 Python 3.11": "root/usr/bin/emulated-python",
     "an ARM /proc/cpuinfo": "root/proc/cpuinfo",
     "numpy for aarch64": "packages/numpy",
     "ai-edge-litert for aarch64": "packages/ai_edge_litert",
@@ -38,10 +38,8 @@ def native_session(*arguments: str | Path) -> dict[str, Any]:
 
 def arm_session(*arguments: str | Path) -> dict[str, Any]:
     """Run the session on an emulated Cortex-A72, the processor of a Raspberry Pi 4."""
-    # -L: absolute paths are looked up in that folder first, those of shared libraries too.
-    emulator = [str(FOLDER / "qemu-aarch64"), "-L", str(FOLDER / "root"), "-cpu", "cortex-a72"]
-    python = str(FOLDER / "root/usr/bin/python3.11")
-    return _session([*emulator, python], arguments, packages=[FOLDER / "packages"])
+    python = str(FOLDER / NEEDED["an aarch64 Python 3.11"])
+    return _session([python], arguments, packages=[FOLDER / "packages"])
 
 
 def _session(

@@ -114,7 +114,7 @@ def test_a_value_that_cannot_be(
         (["simulate", "--policy", "lifo"], ["--policy", *map(repr, POLICIES)]),
         (["convert", "--policy", "lifo"], ["--policy", "'lifo'", *map(repr, POLICIES)]),
         (["convert", "--network", "vgg"], ["--network", "'vgg'", *map(repr, NETWORKS)]),
-        (["convert", "--strategy", "ewc"], ["--strategy", "'ewc'", *map(repr, STRATEGIES)]),
+        (["convert", "--strategy", "gem"], ["--strategy", "'gem'", *map(repr, STRATEGIES)]),
         (["convert", "--codec", "zip"], ["--codec", "'zip'", *map(repr, CODECS)]),
         (["simulate", "--trunk-lr", "0.1"], ["--trunk-lr"]),
     ],

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from lrtflite import Learner
-from lrtflite.checkpoint import newest_state
 from lrtflite.errors import StateError
+from lrtflite.state_folder import newest_state
 
 
 @pytest.fixture
@@ -58,7 +58,6 @@ def test_a_session_that_finds_no_room_never_was(demo: Path, small_disk: Path) ->
         changes = (
             lambda: learner.learn_latents(hat, "hat"),
             lambda: learner.rename("mug", "cup"),
-            lambda: learner.forget("mug"),
         )
         for change in changes:
             with pytest.raises(StateError, match="the state before is intact: No space left"):
@@ -66,7 +65,7 @@ def test_a_session_that_finds_no_room_never_was(demo: Path, small_disk: Path) ->
             assert [label for label in learner.labels if label] == ["mug"]
             np.testing.assert_array_equal(learner.probabilities(mug), answer)
             np.testing.assert_array_equal(
-                learner.memory.codes, newest_state(state).arrays["memory/codes"]
+                learner.memory.codes, newest_state(state).memory.rows.all()
             )
         assert contents(state) == files
 
@@ -75,6 +74,24 @@ def test_a_session_that_finds_no_room_never_was(demo: Path, small_disk: Path) ->
     with Learner.open(demo, state) as learner:
         assert [label for label in learner.labels if label] == ["mug", "hat"]
         assert learner.sessions == 2
+
+
+@pytest.mark.parametrize("renamed", [False, True])
+def test_forgetting_finds_room_on_a_full_disk(demo: Path, small_disk: Path, renamed: bool) -> None:
+    """The generations for undo make room, also when the last change wrote no tensors."""
+    rng = np.random.default_rng(0)
+    with Learner.open(demo, small_disk / "state") as learner:
+        shape = learner.bundle.manifest.latent_shape
+        for label in ("mug", "hat"):
+            learner.learn_latents(rng.random((40, *shape), np.float32), label)
+        if renamed:
+            learner.rename("hat", "cap")
+        fill(small_disk)
+        learner.forget("mug")
+        kept = learner.learned
+    assert kept == (("cap",) if renamed else ("hat",))
+    with Learner.open(demo, small_disk / "state", read_only=True) as learner:
+        assert learner.learned == kept
 
 
 def test_a_new_state_needs_room_too(demo: Path, small_disk: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lrtflite import Learner
-from lrtflite.checkpoint import newest_state
+from lrtflite.state_folder import newest_state
 
 # Learns "mug", then "hat" from a camera that never stops, or in endless training.
 SCRIPT = """
@@ -70,4 +70,4 @@ def test_a_session_that_is_cut_off_never_was(
     assert kept.meta["sessions"] == 1
     with Learner.open(demo, state) as learner:
         assert [label for label in learner.labels if label] == ["mug"]
-        np.testing.assert_array_equal(learner.memory.codes, kept.arrays["memory/codes"])
+        np.testing.assert_array_equal(learner.memory.codes, kept.memory.rows.all())

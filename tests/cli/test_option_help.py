@@ -20,6 +20,7 @@ from lrtflite_converters.defaults import Place, sgd_feeding, sgd_rates
 from lrtflite_converters.options import SEED_MEMORY, ExportOptions
 from lrtflite_converters.strategies import STRATEGIES, default_strategy
 from lrtflite_firmware_sim import plan
+from lrtflite_firmware_sim.rivals import RIVALS
 
 HOST = ["tensorflow", "tf_keras", "tensorflow_model_optimization"]
 NETWORK = NETWORKS[ExportOptions().network]
@@ -100,6 +101,14 @@ def test_simulate_shows_the_defaults_of_the_stream() -> None:
         f"memory {plan.APP_REPLAY_SIZE}",
     ):
         assert said in protocols
+
+
+def test_simulate_explains_its_rivals() -> None:
+    said = option("simulate", "--rival")
+    assert said.startswith(f"[{'|'.join(RIVALS)}]")
+    assert "in the simulator only, not on a device" in said
+    for name, rival in RIVALS.items():
+        assert f"{name}: {first_sentence(rival)}" in said
 
 
 @pytest.mark.parametrize("command", ["convert", "simulate", "teach"])

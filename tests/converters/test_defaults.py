@@ -13,7 +13,7 @@ from lrtflite_converters.options import ExportOptions
 QUICK = REPLAY_LAYERS[REPLAY_LAYERS.index("conv3_1/dw") :]
 RESTING = ("conv6/sep", "pool6")
 LAST = {"lr", "momentum", "weight_decay", "head_start"}
-TRUNK = {"trunk_lr", "moment_rate", "r_max", "d_max"}
+TRUNK = {"trunk_lr", "moment_rate", "rest_below", "r_max", "d_max"}
 
 
 def test_help_names_the_rates_of_a_bundle() -> None:

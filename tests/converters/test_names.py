@@ -19,6 +19,8 @@ ROOT = Path(__file__).parent.parent.parent
 CLIENTS = ("lrtflite", "firmware_sim", "cli")
 # The training on the host, and its command, have rates of the same names.
 HOST = ROOT / "lrtflite" / "host"
+# A rival is a whole learner in numpy, with rates of its own.
+RIVALS = ROOT / "firmware_sim" / "lrtflite_firmware_sim" / "rivals"
 TRAIN_COMMAND = ("train", "train_options", "train_printing")
 # Two rates have options of their own on every command that trains.
 EXEMPT = frozenset(SHORT_FORMS)
@@ -27,7 +29,7 @@ EXEMPT = frozenset(SHORT_FORMS)
 def is_client(path: Path) -> bool:
     """Return whether a file must not contain names from inside a head."""
     trains_on_host = path.parent.name == "lrtflite_cli" and path.stem in TRAIN_COMMAND
-    return HOST not in path.parents and not trains_on_host
+    return not {HOST, RIVALS} & set(path.parents) and not trains_on_host
 
 
 SOURCES = [

@@ -26,7 +26,7 @@ def network() -> Network:
     return small_network(seed=0, input_size=48)
 
 
-@pytest.mark.parametrize("strategy", CLOSED_FORMS)
+@pytest.mark.parametrize("strategy", ["dslda", "ncm"])
 @pytest.mark.parametrize("layer", REPLAY_LAYERS)
 def test_closed_forms_are_refused_where_a_trunk_would_train(layer: str, strategy: str) -> None:
     if layer in RESTING:

@@ -160,7 +160,7 @@ data, zero = np.load(inputs), np.zeros(1, np.float32)
 head = Model(Path(path), runtime=runtime)
 taken = set(head.signatures["train"].inputs) - {"latents", "targets"}
 rates = {name: data[name] for name in taken}
-head.run("begin", counts=data["counts"], head_start=zero)
+head.run("begin", counts=data["counts"], head_start=zero, rest_below=zero)
 losses = [
     head.run("train", latents=latents, targets=targets, **rates)["loss"].item()
     for latents, targets in zip(data["latents"], data["targets"])

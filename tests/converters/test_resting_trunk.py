@@ -56,8 +56,17 @@ def test_begin_says_whether_more_than_the_last_layer_learns(
     assert begin(head, classes=SLOTS) == with_two
     # Also after a session with more classes. The number of classes counts, not that of patterns.
     many = np.array([0, 500, 0, 0], np.float32)
-    again = head.run("begin", counts=many, head_start=np.ones(1, np.float32))
+    rates = scalars(head, {"head_start": 1.0, "rest_below": 2.0}, "begin")
+    again = head.run("begin", counts=many, **rates)
     np.testing.assert_array_equal(again["trains"], [0])
+
+
+def test_the_number_of_classes_below_which_it_rests_is_a_rate() -> None:
+    head = head_at(LAYER, moments_adapt=False)
+    two = np.array([1, 500, 0, 0], np.float32)
+    for rest_below, trains in ((0, 1), (1, 1), (2, 1), (3, 0), (50, 0)):
+        rates = scalars(head, {"head_start": 1.0, "rest_below": rest_below}, "begin")
+        assert head.run("begin", counts=two, **rates)["trains"].item() == trains, rest_below
 
 
 def test_a_cheaper_step_is_there_where_a_trunk_can_rest() -> None:

@@ -13,6 +13,7 @@ from lrtflite.errors import InputError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.network import Network
 from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
+from lrtflite.replay.policies import POLICIES
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.blocks.pooling import Pooling
 from lrtflite_converters.blocks.residual import Residual
@@ -186,7 +187,7 @@ def test_options_that_cannot_work(options: dict[str, Any], message: str) -> None
         ),
         ({"rates": {"adapt_rate": 0.1}}, "got 'adapt_rate'"),
         ({"replay_size": -5}, "replay_size as a whole number .* got -5"),
-        ({"policy": "x"}, "a policy of algorithm1, balanced, got 'x'"),
+        ({"policy": "x"}, f"a policy of {', '.join(POLICIES)}, got 'x'"),
     ],
 )
 def test_values_that_no_session_could_have(options: dict[str, Any], message: str) -> None:

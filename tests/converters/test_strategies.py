@@ -29,13 +29,56 @@ def test_each_layer_takes_the_strategy_that_fits(layer: str) -> None:
 
 
 def test_an_unknown_strategy_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(InputError, match=r"a strategy of cwr, ar1free.*, got 'ar1'"):
-        ExportOptions(strategy="ar1")
+    with pytest.raises(InputError, match=r"a strategy of cwr, ar1free.*, got 'ar2'; did you mean"):
+        ExportOptions(strategy="ar2")
+
+
+# Strategy -> whether it works above a lower layer, and whether it works where nothing but the last
+# layer trains.
+PLACES = {
+    "cwr": (False, True),
+    "ar1free": (True, False),
+    "ar1": (True, False),
+    "ewc": (True, True),
+    "lwf": (True, True),
+    "naive": (True, True),
+    "lda": (True, True),
+    "dslda": (False, True),
+    "ncm": (False, True),
+}
+
+
+def test_every_strategy_is_refused_by_name_where_it_does_not_fit() -> None:
+    assert set(PLACES) == set(STRATEGIES)
+    for strategy, fits in PLACES.items():
+        for layer, fit in zip(("conv5_4/dw", "pool6"), fits):
+            if fit:
+                assert ExportOptions(strategy=strategy, replay_layer=layer).strategy == strategy
+                continue
+            with pytest.raises(ModelError, match=f"the strategy '{strategy}' .*{layer}"):
+                ExportOptions(strategy=strategy, replay_layer=layer)
+
+
+@pytest.mark.parametrize("strategy", ["ar1free", "ar1", "ewc", "lwf", "naive"])
+@pytest.mark.parametrize("layer", ["images", "conv5_4/dw"])
+def test_replay_does_not_depend_on_the_strategy(strategy: str, layer: str) -> None:
+    for size in (0, 10):
+        options = ExportOptions(strategy=strategy, replay_layer=layer, replay_size=size)
+        assert options.memory[0] == size
+
+
+def test_a_closed_form_above_a_trunk_needs_a_memory() -> None:
+    assert ExportOptions(strategy="lda", replay_layer="conv5_4/dw").memory[0] == 1500
+    assert ExportOptions(strategy="lda").memory[0] == 0
+    with pytest.raises(ModelError, match="a --replay-size of at least 1 for 'lda' at conv5_4/dw"):
+        ExportOptions(strategy="lda", replay_layer="conv5_4/dw", replay_size=0)
 
 
 def test_every_strategy_names_a_head_and_a_regulariser() -> None:
     for strategy in STRATEGIES.values():
         HEADS.check(strategy.head)
+        if strategy.trunk_head:
+            HEADS.check(strategy.trunk_head)
         REGULARISERS.check(strategy.regulariser)
 
 

@@ -164,7 +164,7 @@ head = Model(Path(path), runtime=runtime)
 taken = set(head.signatures["train"].inputs) - {"latents", "targets"}
 rates = {name: data[name] for name in taken}
 start = head.run("save", zero=zero)
-head.run("begin", counts=counts, head_start=zero)
+head.run("begin", counts=counts, head_start=zero, rest_below=zero)
 losses = train(head, range(steps // 2))
 midway = head.run("save", zero=zero)
 probabilities = head.run("infer", latents=data["latents"][0])["probabilities"]
@@ -178,10 +178,10 @@ same = [np.array_equal(fresh.run("infer", latents=data["latents"][0])["probabili
 now = fresh.run("save", zero=zero)
 same += [np.array_equal(value, midway[name]) for name, value in now.items()]
 # A session that stops midway leaves no trace: the same session gives the same result again.
-fresh.run("begin", counts=counts, head_start=zero)
+fresh.run("begin", counts=counts, head_start=zero, rest_below=zero)
 train(fresh, range(3))
 fresh.run("restore", **start)
-fresh.run("begin", counts=counts, head_start=zero)
+fresh.run("begin", counts=counts, head_start=zero, rest_below=zero)
 again = train(fresh, range(steps))
 same += [np.array_equal(again, losses)]
 now = fresh.run("save", zero=zero)

@@ -28,9 +28,10 @@ def make_head(
     trunk = Trunk(
         blocks_above(network, replay_layer, train_depthwise=train_depthwise),
         scale=network.scale if network.architecture.reads_frames(replay_layer) else None,
-        regulariser=regulariser,
     )
-    head = CwrHead(HeadPlan(slots=SLOTS, batch_size=batch_size, trunk=trunk))
+    guard = Regulariser() if regulariser is None else regulariser
+    plan = HeadPlan(slots=SLOTS, batch_size=batch_size, trunk=trunk, regulariser=guard)
+    head = CwrHead(plan)
     rng = np.random.default_rng(3)
     head.cw.assign(rng.normal(0, 0.3, (SLOTS, head.trunk.features)).astype(np.float32))
     head.past.assign(np.ones(SLOTS, np.float32))
@@ -40,7 +41,8 @@ def make_head(
 def begin(head: CwrHead, *, classes: int = SLOTS) -> float:
     """Start a session with one pattern of each of the first classes; return its `trains`."""
     counts = (np.arange(SLOTS) < classes).astype(np.float32)
-    return head.run("begin", counts=counts, head_start=np.zeros(1, np.float32))["trains"].item()
+    rates = scalars(head, {"head_start": 0.0, "rest_below": 2.0}, "begin")
+    return head.run("begin", counts=counts, **rates)["trains"].item()
 
 
 def scalars(

@@ -53,7 +53,7 @@ def test_lines_are_obeyed(start: Start, tmp_path: Path) -> None:
 def test_warnings_of_the_library_are_printed(start: Start, demo: Path, tmp_path: Path) -> None:
     with Learner.open(demo, tmp_path / "state") as learner:
         learner.rename(new="mug", slot=0)
-    newest = max((tmp_path / "state").glob("state-*.npz"))
+    newest = max((tmp_path / "state").glob("state-*.safetensors"))
     newest.write_bytes(newest.read_bytes()[:100])
     out, err = start(*SYNTHETIC).communicate("quit\n")
     assert err == ""

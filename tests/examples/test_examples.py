@@ -14,8 +14,8 @@ from PIL import Image
 
 from lrtflite import Learner
 from lrtflite.bundle import Bundle
-from lrtflite.checkpoint import newest_state
 from lrtflite.contract import SIGNATURES
+from lrtflite.state_folder import newest_state
 from striped_pictures import picture
 
 ROOT = Path(__file__).parent.parent.parent
@@ -133,7 +133,7 @@ def test_compare_states(demo: Path, tmp_path: Path, run: Run) -> None:
     assert len(lines) == 6
 
     (tmp_path / "none").mkdir()
-    assert "no state-*.npz" in run("compare_states.py", "old", "none", fails=True)
+    assert "no state-*.safetensors" in run("compare_states.py", "old", "none", fails=True)
 
 
 @pytest.mark.parametrize(

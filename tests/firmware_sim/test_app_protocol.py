@@ -15,6 +15,7 @@ from lrtflite.errors import InputError, RuntimeMissing
 from lrtflite.feeding import Feeding
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.manifest import Manifest
+from lrtflite.replay.policies import POLICIES
 from lrtflite.training import Rate
 from lrtflite_firmware_sim import SimulateOptions, simulate
 from lrtflite_firmware_sim.plan import make_plan
@@ -34,7 +35,7 @@ def manifest() -> Manifest:
 
 def test_plan_is_the_apps(manifest: Manifest) -> None:
     plan = make_plan(manifest, SimulateOptions(protocol="app"))
-    assert plan.training.epochs == 8
+    assert plan.rates["epochs"] == 8
     assert (plan.learner.replay_size, plan.learner.policy) == (500, "balanced")
     assert len(plan.batches) == 41  # ten classes first, then each of the other forty
     assert len(plan.batches[0].classes) == 10
@@ -52,7 +53,7 @@ def test_what_is_given_wins_over_the_app(manifest: Manifest) -> None:
         visits=2,
     )
     plan = make_plan(manifest, options)
-    assert plan.training.epochs == 2
+    assert plan.rates["epochs"] == 2
     assert (plan.learner.replay_size, plan.learner.policy) == (7, "algorithm1")
     assert {len(batch) for batch in plan.batches[1:]} == {30}
     assert len(plan.batches) == 1 + 40 + 50
@@ -75,8 +76,8 @@ def test_a_rate_is_one_that_the_bundle_has(manifest: Manifest) -> None:
     deep = replace(manifest, rates={**manifest.rates, "trunk_lr": Rate(0.015)})
     plan = make_plan(deep, SimulateOptions(rates={"lr": 0.5, "trunk_lr": 0.25}))
     assert plan.training == deep.training.with_options(lr=0.5, trunk_lr=0.25)
-    assert plan.training.values.items() >= {"lr": 0.5, "trunk_lr": 0.25, "epochs": 4}.items()
-    assert make_plan(deep, SimulateOptions()).training.values["trunk_lr"] == 0.015
+    assert plan.rates.items() >= {"lr": 0.5, "trunk_lr": 0.25, "epochs": 4}.items()
+    assert make_plan(deep, SimulateOptions()).rates["trunk_lr"] == 0.015
     named = ", ".join(manifest.training.names)
     with pytest.raises(InputError, match=f"Expected a rate of {named}, got 'trunk_lr'"):
         make_plan(manifest, SimulateOptions(rates={"trunk_lr": 0.25}))
@@ -123,7 +124,7 @@ def test_options_are_checked(wrong: dict[str, object], said: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"policy": "x"}, "policy of algorithm1, balanced"),
+        ({"policy": "x"}, f"policy of {', '.join(POLICIES)}, got 'x'"),
         ({"replay_size": -1}, "replay_size as a whole number from 0 to 100,000,000, got -1"),
         ({"threads": 0}, "threads as a whole number from 1 to 64, got 0"),
         ({"threads": 10**12}, "threads as a whole number from 1 to 64, got 1000000000000"),

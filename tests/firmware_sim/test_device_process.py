@@ -149,7 +149,7 @@ def test_its_state_is_on_the_disk_and_goes_with_it(bundle: Path, training: Train
     with DeviceProcess(bundle) as device:
         device.learn(noise(bundle, 2), ["a"] * 2, training=training)
         folder = device.state
-        assert list(folder.glob("state-*.npz"))
+        assert list(folder.glob("state-*.safetensors"))
     assert not folder.exists()
     assert device.process.returncode == 0
 

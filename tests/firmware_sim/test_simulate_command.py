@@ -71,6 +71,9 @@ def test_json_on_stdout_is_all_there_is(pictures: Path, tmp_path: Path) -> None:
         (("--json", "/dev/null/r.json"), "Cannot write /dev/null/r.json"),
         (("--report", "/proc/r.html"), "Cannot write /proc/r.html"),
         (("--lr", "nan"), "Expected lr"),
+        (("--rival", "icarll"), "did you mean 'icarl'?"),
+        (("--rival", "icarl", "--epochs", "3"), "does not train, got rates (epochs)"),
+        (("--rival", "cumulative", "--diagnose"), "got --diagnose; leave it out"),
     ],
 )
 def test_errors_are_one_line_and_soon(words: tuple[str, ...], said: str, tmp_path: Path) -> None:

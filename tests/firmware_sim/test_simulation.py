@@ -56,10 +56,10 @@ def test_every_frame_step_and_session_is_timed(simulated: Simulation) -> None:
 
 
 def test_replay_memory_is_counted_in_bytes(simulated: Simulation) -> None:
-    # 20 of the 32 frames fit: a float32 latent and an int32 slot each.
+    # 20 of the 32 frames fit: a float32 latent, an int32 slot and an int32 mark each.
     latent = int(np.prod(simulated.bundle.latent_shape))
     assert simulated.replay_patterns == simulated.replay_size == 20
-    assert simulated.replay_bytes == 20 * (4 * latent + 4)
+    assert simulated.replay_bytes == 20 * (4 * latent + 8)
 
 
 def test_it_is_the_learner_that_is_simulated(

@@ -28,7 +28,7 @@ def main() -> None:
     from keras_reference import small_network
 
     from lrtflite.manifest import BUNDLE_FORMAT
-    from lrtflite.state_file import STATE_FORMAT
+    from lrtflite.state_meta import STATE_FORMAT
     from lrtflite_converters.export import export_bundle
     from lrtflite_converters.options import ExportOptions
 
@@ -52,8 +52,6 @@ def main() -> None:
     (bundle / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
     # TensorFlow and a TFLite runtime in one process can crash.
     subprocess.run([sys.executable, "-c", TEACH, str(bundle), str(state)], check=True)
-    (state / "lock").unlink()
-    (state / "state-00000000.npz").unlink()
 
 
 if __name__ == "__main__":

@@ -9,11 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import lrtflite.state_file as state_file
 from lrtflite import Bundle, Learner
 from lrtflite.errors import BundleError, StateError
 from lrtflite.manifest import BUNDLE_FORMAT
-from lrtflite.state_file import STATE_FORMAT, State, read_state, write_state
+from lrtflite.state_meta import STATE_FORMAT
 from lrtflite.verify import verify_bundle
 
 HERE = Path(__file__).parent
@@ -60,15 +59,3 @@ def test_older_bundles_are_refused_by_number(old: int, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"format": old}))
     with pytest.raises(BundleError, match=f"format {BUNDLE_FORMAT}, got format {old} .*convert"):
         Bundle.open(tmp_path)
-
-
-@pytest.mark.parametrize("old", range(1, STATE_FORMAT))
-def test_older_states_are_refused_by_number(
-    old: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "state-00000000.npz"
-    with monkeypatch.context() as earlier:
-        earlier.setattr(state_file, "STATE_FORMAT", old)
-        write_state(path, State({"head/x": np.zeros(2)}, {}))
-    with pytest.raises(StateError, match=f"format {STATE_FORMAT}, got format {old} in "):
-        read_state(path)

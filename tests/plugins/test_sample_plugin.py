@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from coloured_pictures import draw_pictures
+from lrtflite.replay.policies import POLICIES
 
 HERE = Path(__file__).parent
 CLASSES = 4
@@ -46,7 +47,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a bundle of the plugin's network, head, policy and codec."""
     out = tmp_path_factory.mktemp("plugins") / "bundle"
     source = ("--network", "two-units", "--input-size", "48", "--classes", "8")
-    learning = ("--strategy", "nearest-mean", "--policy", "reservoir", "--codec", "bytes")
+    learning = ("--strategy", "nearest-mean", "--policy", "ring", "--codec", "bytes")
     succeed("convert", *source, *learning, "--replay-size", "20", "--out", out)
     return out
 
@@ -59,9 +60,9 @@ def simulated(bundle: Path, data: str, *words: str) -> dict[str, Any]:
 
 def test_a_head_codec_policy_and_network_of_their_own(bundle: Path, data: str) -> None:
     result = simulated(bundle, data)
-    assert result["policy"] == "reservoir"
-    # 20 latents of 32 values, one byte each, and a class slot of four bytes.
-    assert result["replay_bytes"] == 20 * (32 + 4)
+    assert result["policy"] == "ring"
+    # 20 latents of 32 values, one byte each, and a class slot and a mark of four bytes each.
+    assert result["replay_bytes"] == 20 * (32 + 8)
     # Random convolutions tell four colours apart.
     assert result["final_accuracy"] > 0.9
     # Sums are kept, so nothing is trained and nothing replayed.
@@ -77,8 +78,8 @@ def test_the_plugins_network_trains_with_the_built_in_strategy(tmp_path: Path, d
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["strategy"], manifest["trains_trunk"]) == ("ar1free", True)
     result = simulated(out, data, "--sessions", "2", "--replay-size", "10")
-    # Latents of 24 x 24 x 8 values, one byte each, and a class slot of four bytes.
-    assert result["replay_bytes"] == 10 * (24 * 24 * 8 + 4)
+    # Latents of 24 x 24 x 8 values, one byte each, and a class slot and a mark of four bytes each.
+    assert result["replay_bytes"] == 10 * (24 * 24 * 8 + 8)
 
 
 @pytest.mark.parametrize("runtime", ["litert", "tflite"])
@@ -98,7 +99,7 @@ def test_a_bundle_of_a_plugin_says_what_is_missing_without_it(bundle: Path, data
         env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
     )
     assert done.returncode == 1
-    assert "Expected a policy of algorithm1, balanced, got 'reservoir'" in done.stderr
+    assert f"Expected a policy of {', '.join(POLICIES)}, got 'ring'" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -11,11 +11,11 @@ import pytest
 
 from fake_bundle import SIZE, fake, frames
 from lrtflite import Learner
-from lrtflite.checkpoint import newest_state
 from lrtflite.errors import InputError, StateError
 from lrtflite.replay.codecs import CODECS, LatentForm
-from lrtflite.replay.memory import MEMORY_CODES, ReplayMemory
+from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import Indices
+from lrtflite.state_folder import newest_state
 from lrtflite.table import Table
 
 FLOAT = np.dtype(np.float32)
@@ -41,7 +41,7 @@ class Bytes:
 @pytest.fixture(autouse=True)
 def bytes_codec(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table[Any]("codec", {**CODECS, "bytes": Bytes})
-    for module in ("lrtflite.replay.memory", "lrtflite.initial_state"):
+    for module in ("lrtflite.replay.memory", "lrtflite.state_fit"):
         monkeypatch.setattr(f"{module}.CODECS", table)
 
 
@@ -50,7 +50,6 @@ def filled() -> ReplayMemory:
     memory, rng = ReplayMemory(4, FIFTHS, codec="bytes"), np.random.default_rng(0)
     latents = np.array([[1.0, 1.09], [20.0, 51.0], [3.0, 0.0]], np.float32)
     memory.update(latents, np.array([1, 2, 1], np.int32), session=1, rng=rng)
-    memory.settle()
     return memory
 
 
@@ -65,8 +64,8 @@ def test_the_memory_holds_codes_and_reads_latents() -> None:
     memory = filled()
     assert memory.codes.dtype == np.uint8
     assert content(memory) == WHOLE
-    # Two bytes per pattern, and four for its slot.
-    assert memory.nbytes == 3 * (2 + 4)
+    # Two bytes per pattern, four for its slot and four for its mark.
+    assert memory.nbytes == 3 * (2 + 8)
     out = np.empty((3, 2), np.float32)
     memory.read(np.argsort(memory.codes[:, 0]), out)
     expected = np.array([[1.0, 1.0], [3.0, 0.0], [20.0, 51.0]])
@@ -79,6 +78,7 @@ def test_the_memory_holds_codes_and_reads_latents() -> None:
 @pytest.mark.parametrize("change", ["update", "forget"])
 def test_codes_are_taken_back(change: str) -> None:
     memory = filled()
+    before = memory.content
     if change == "update":
         new = np.full((4, 2), 2.0, np.float32)
         rng = np.random.default_rng(1)
@@ -87,23 +87,8 @@ def test_codes_are_taken_back(change: str) -> None:
     else:
         memory.forget(1)
         assert content(memory) == WHOLE[2:]
-    memory.revert()
+    memory.content = before
     assert content(memory) == WHOLE
-
-
-def test_codes_are_loaded_as_they_are() -> None:
-    memory = filled()
-    given: list[np.ndarray] = []
-
-    def read(out: np.ndarray) -> None:
-        given.append(out)
-        out[:] = [[10, 20]]
-
-    memory.load(np.array([4]), read, counter=9)
-    assert given[0].dtype == np.uint8
-    assert np.shares_memory(given[0], memory.codes)
-    np.testing.assert_allclose(memory.latents(np.array([0])), [[2.0, 4.0]], rtol=1e-6)
-    assert memory.counter == 9
 
 
 def test_a_learner_keeps_codes_in_ram_and_on_disk(
@@ -114,14 +99,14 @@ def test_a_learner_keeps_codes_in_ram_and_on_disk(
     learner = open_deep(tmp_path / "state", **options)
     learner.learn(frames(10, 11), "a")
     assert sorted(learner.memory.codes[:, 0, 0, 0].tolist()) == [132, 133]
-    assert learner.memory.nbytes == 2 * (SIZE * SIZE * 3 + 4)
+    assert learner.memory.nbytes == 2 * (SIZE * SIZE * 3 + 8)
     state = newest_state(tmp_path / "state")
-    assert state.arrays[MEMORY_CODES].dtype == np.uint8
-    np.testing.assert_array_equal(state.arrays[MEMORY_CODES], learner.memory.codes)
+    assert state.memory.rows.all().dtype == np.uint8
+    np.testing.assert_array_equal(state.memory.rows.all(), learner.memory.codes)
     assert state.meta["codec"] == "bytes"
     learner.close()
     again = open_deep(tmp_path / "state", **options)
-    np.testing.assert_array_equal(again.memory.codes, state.arrays[MEMORY_CODES])
+    np.testing.assert_array_equal(again.memory.codes, state.memory.rows.all())
     again.learn(frames(200), "b")
     for inputs in fake(again.committed.working).inputs_of("train"):
         assert inputs["latents"].dtype == np.float32

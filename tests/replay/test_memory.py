@@ -1,4 +1,4 @@
-"""The replay memory: update, draw, revert, forget, and load from a state."""
+"""The replay memory: update, draw, forget, and load from a state."""
 
 from __future__ import annotations
 
@@ -48,26 +48,21 @@ def test_forget_drops_one_class_and_keeps_the_rest_aligned() -> None:
 
 
 @pytest.mark.parametrize("change", ["update", "forget"])
-def test_a_change_that_is_not_settled_can_be_taken_back(change: str) -> None:
+def test_a_change_can_be_taken_back(change: str) -> None:
     memory, rng = ReplayMemory(8, PAIRS), np.random.default_rng(0)
     labels = np.array([1, 2, 1, 3, 1, 1], np.int32)
     latents = np.stack([labels, np.arange(6)], axis=1).astype(np.float32)
     memory.update(latents, labels, session=1, rng=rng)
-    memory.settle()
-    before = memory.codes.copy(), memory.slots.copy()
+    content, before = memory.content, (memory.codes, memory.slots.copy())
     if change == "update":
         memory.update(patterns(9, 8), np.full(8, 9, np.int32), session=2, rng=rng)
         assert 9 in memory.slots
     else:
         memory.forget(1)
         assert sorted(memory.slots.tolist()) == [2, 3]
-    memory.revert()
+    memory.content = content
     np.testing.assert_array_equal(memory.codes, before[0])
     np.testing.assert_array_equal(memory.slots, before[1])
-    memory.forget(1)
-    memory.settle()
-    memory.revert()
-    assert len(memory) == 2
 
 
 def test_latents_of_any_shape_and_dtype() -> None:
@@ -77,7 +72,7 @@ def test_latents_of_any_shape_and_dtype() -> None:
     )
     frames = [np.full((4, 4, 3), value, np.uint8) for value in range(250, 255)]
     memory.update(frames, np.arange(5, dtype=np.int32), session=1, rng=rng)
-    assert memory.nbytes == 5 * (48 + 4)
+    assert memory.nbytes == 5 * (48 + 8)
     out = np.empty((5, 4, 4, 3), np.uint8)
     rows = memory.draw(5, rng)
     memory.read(rows, out)
@@ -85,29 +80,21 @@ def test_latents_of_any_shape_and_dtype() -> None:
     np.testing.assert_array_equal(out[:, 3, 3, 2], 250 + labels)
 
 
-def test_a_state_is_read_into_the_memory_itself() -> None:
-    memory = ReplayMemory(4, PAIRS)
-    given: list[np.ndarray] = []
-
-    def read(out: np.ndarray) -> None:
-        given.append(out)
-        out[:] = patterns(7, 3)
-
-    memory.load(np.array([7, 7, 7]), read)
-    np.testing.assert_array_equal(memory.codes, patterns(7, 3))
-    assert np.shares_memory(given[0], memory.codes)
+def test_a_content_that_is_too_large_is_refused() -> None:
+    large, small, rng = ReplayMemory(5, PAIRS), ReplayMemory(4, PAIRS), np.random.default_rng(0)
+    large.update(patterns(7, 5), np.full(5, 7, np.int32), session=1, rng=rng)
     with pytest.raises(InputError, match="at least the 5 patterns in the state, got 4"):
-        memory.load(np.zeros(5), lambda _: pytest.fail("there is no room"))
-    assert len(memory) == 3
+        small.load(large.content)
+    assert len(small) == 0
+    small.load(large.content.taken(np.array([4, 0])))
+    np.testing.assert_array_equal(small.codes, large.codes[[4, 0]])
 
-    def break_off(out: np.ndarray) -> None:
-        out[0] = 0
-        raise OSError
 
-    # Better no latents than latents of one state with slots of another.
-    with pytest.raises(OSError):  # noqa: PT011
-        memory.load(np.array([1, 2]), break_off)
-    assert len(memory) == 0
+def test_rows_that_are_replaced_are_not_kept_in_ram() -> None:
+    memory, rng = ReplayMemory(3, PAIRS), np.random.default_rng(0)
+    for session in range(1, 9):
+        memory.update(patterns(session, 3), np.full(3, 1, np.int32), session=1, rng=rng)
+    assert len(memory.content.rows.fresh) == 3
 
 
 def test_a_memory_of_nothing_takes_nothing() -> None:

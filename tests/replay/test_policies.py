@@ -1,4 +1,4 @@
-"""Policies of the replay memory: the two built-in ones, and two written for these tests."""
+"""Policies of the replay memory: the paper's two, and the seam that all of them use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ from lrtflite import Learner
 from lrtflite.errors import InputError
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory
-from lrtflite.replay.policies import POLICIES, Incoming, Placement, Policy, Stored, algorithm1
+from lrtflite.replay.policies import (
+    POLICIES,
+    Incoming,
+    Placement,
+    Policy,
+    Stored,
+    algorithm1,
+    reservoir,
+)
 from lrtflite.table import Table
 
 FLOAT = np.dtype(np.float32)
@@ -51,7 +59,7 @@ def test_algorithm1_keeps_size_and_contribution(
 def test_algorithm1_replaces_at_random_not_by_position() -> None:
     rng = np.random.default_rng(0)
     stored, batch = np.zeros(100, np.int32), np.zeros(50, np.int32)
-    memory = Stored(stored, lambda _: pytest.fail("no latents are needed"), capacity=100)
+    memory = Stored(stored, stored, lambda _: pytest.fail("no latents are needed"), capacity=100)
     incoming = Incoming(batch, np.zeros((50, 2), np.float32), session=10)
     drawn = [algorithm1(memory, incoming, rng) for _ in range(200)]
     assert all(len(set(placement.rows)) == 10 for placement in drawn)
@@ -81,20 +89,6 @@ def test_balanced_gives_every_class_its_quota(
         assert len(np.unique(memory.codes, axis=0)) == len(memory)
 
 
-def reservoir(stored: Stored, incoming: Incoming, rng: np.random.Generator) -> Placement:
-    """Keep every pattern seen so far with the same probability; the counter counts them."""
-    placed: dict[int, int] = {}
-    size = len(stored)
-    for pick in range(len(incoming)):
-        if size < stored.capacity:
-            placed[size] = pick
-            size += 1
-        elif (row := int(rng.integers(stored.counter + pick + 1))) < stored.capacity:
-            placed[row] = pick
-    picks, rows = (np.array(list(side), np.int64) for side in (placed.values(), placed))
-    return Placement(picks, rows, stored.counter + len(incoming))
-
-
 def with_policy(monkeypatch: pytest.MonkeyPatch, name: str, policy: Policy) -> None:
     """Add a policy for one test."""
     table = Table("policy", {**POLICIES, name: policy})
@@ -111,9 +105,9 @@ def test_a_policy_finds_its_counter_again_after_reopening(
         seen.append((len(stored), stored.counter))
         return reservoir(stored, incoming, rng)
 
-    with_policy(monkeypatch, "reservoir", watched)
+    with_policy(monkeypatch, "watched", watched)
     for count in (6, 7, 8):
-        with open_learner(tmp_path, policy="reservoir", replay_size=10) as learner:
+        with open_learner(tmp_path, policy="watched", replay_size=10) as learner:
             learner.learn_latents(latents_of(0, count), "cup", training=TRAINING)
     assert seen == [(0, 0), (6, 6), (10, 13)]
     with open_learner(tmp_path, replay_size=10) as learner:
@@ -122,14 +116,13 @@ def test_a_policy_finds_its_counter_again_after_reopening(
         assert learner.memory.counter == 13
 
 
-def test_a_counter_of_an_update_that_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    with_policy(monkeypatch, "reservoir", reservoir)
+def test_a_counter_of_an_update_that_is_taken_back() -> None:
     memory, rng = ReplayMemory(4, PAIRS, policy="reservoir"), np.random.default_rng(0)
     memory.update(patterns(1, 3), np.ones(3, np.int32), session=1, rng=rng)
-    memory.settle()
+    before = memory.content
     memory.update(patterns(2, 9), np.ones(9, np.int32), session=2, rng=rng)
     assert (len(memory), memory.counter) == (4, 12)
-    memory.revert()
+    memory.content = before
     assert (len(memory), memory.counter) == (3, 3)
     memory.forget(1)
     assert (len(memory), memory.counter) == (0, 3)
@@ -160,15 +153,24 @@ def test_a_policy_that_looks_gets_the_latents_themselves(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize(
-    ("picks", "rows"),
-    [([0], [5]), ([0, 1], [0, 0]), ([9], [0]), ([-1], [0]), ([0], [99]), ([0, 1], [0])],
-    ids=["gap", "clash", "no such pattern", "negative", "beyond capacity", "uneven"],
+    ("picks", "rows", "marks"),
+    [
+        ([0], [5], None),
+        ([0, 1], [0, 0], None),
+        ([9], [0], None),
+        ([-1], [0], None),
+        ([0], [99], None),
+        ([0, 1], [0], None),
+        ([0, 1], [0, 1], [1, 2, 3]),
+    ],
+    ids=["gap", "clash", "no such pattern", "negative", "beyond capacity", "uneven", "marks"],
 )
 def test_a_placement_that_cannot_be_is_refused(
-    picks: list[int], rows: list[int], monkeypatch: pytest.MonkeyPatch
+    picks: list[int], rows: list[int], marks: list[int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    given = None if marks is None else np.array(marks, np.int32)
     table = Table[Any]("policy", {**POLICIES})
-    table.register("odd", lambda *_: Placement(np.array(picks), np.array(rows)))
+    table.register("odd", lambda *_: Placement(np.array(picks), np.array(rows), marks=given))
     monkeypatch.setattr("lrtflite.replay.memory.POLICIES", table)
     form = LatentForm((2,), np.dtype("f4"), np.dtype("f4"), (0.0, 1.0))
     memory = ReplayMemory(10, form, policy="odd")

@@ -119,11 +119,14 @@ class Block(ABC):
         xs: Sequence[Tensor],
         source: BlockInput,
         values: Values,
-        limits: Limits,
+        limits: Limits | None,
         *,
         frozen: bool,
     ) -> Trace:
-        """Pass the parts forward with their own moments; `frozen` weights are constants."""
+        """Pass the parts forward with their own moments; `frozen` weights are constants.
+
+        Without `limits`, the moving moments are used instead, as in `infer`.
+        """
 
 
 @dataclass(frozen=True)
@@ -163,7 +166,7 @@ class Chain(Block):
         xs: Sequence[Tensor],
         source: BlockInput,
         values: Values,
-        limits: Limits,
+        limits: Limits | None,
         *,
         frozen: bool,
     ) -> Trace:

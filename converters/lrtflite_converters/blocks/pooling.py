@@ -38,7 +38,7 @@ class Pooling(Block):
         xs: Sequence[Tensor],
         source: BlockInput,
         values: Values,
-        limits: Limits,
+        limits: Limits | None,
         *,
         frozen: bool,
     ) -> Trace:

@@ -62,7 +62,7 @@ class Residual(Block):
         xs: Sequence[Tensor],
         source: BlockInput,
         values: Values,
-        limits: Limits,
+        limits: Limits | None,
         *,
         frozen: bool,
     ) -> Trace:

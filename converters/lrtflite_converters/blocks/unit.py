@@ -71,13 +71,17 @@ class Unit(Block):
         xs: Sequence[Tensor],
         source: BlockInput,
         values: Values,
-        limits: Limits,
+        limits: Limits | None,
         *,
         frozen: bool,
     ) -> UnitTrace:
         kernel, *rest = self._own(values)
         zs = [self.convolve(x, kernel, constant=frozen)[0] for x in xs]
-        norm = Renorm.of(zs, *rest, r_max=limits.r_max, d_max=limits.d_max, epsilon=self.epsilon)
+        if limits is None:
+            norm = Renorm.fixed(*rest, epsilon=self.epsilon)
+        else:
+            within = {"r_max": limits.r_max, "d_max": limits.d_max}
+            norm = Renorm.of(zs, *rest, **within, epsilon=self.epsilon)
         return UnitTrace(
             self, source, values, zs, norm, [self.activation.value(norm(z)) for z in zs]
         )

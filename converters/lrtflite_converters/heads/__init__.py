@@ -17,7 +17,11 @@ HEADS: Table[type[Head]] = Table(
     "head",
     {
         "cwr": "lrtflite_converters.heads.cwr:CwrHead",
+        "plain": "lrtflite_converters.heads.plain:PlainHead",
+        "lwf": "lrtflite_converters.heads.lwf:LwfHead",
         "lda": "lrtflite_converters.heads.lda:LdaHead",
+        "deep_lda": "lrtflite_converters.heads.deep_lda:DeepLdaHead",
+        "dslda": "lrtflite_converters.heads.dslda:DsldaHead",
         "ncm": "lrtflite_converters.heads.ncm:NcmHead",
     },
 )

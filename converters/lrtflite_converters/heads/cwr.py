@@ -12,51 +12,31 @@ features.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-
 import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
 from lrtflite_converters.class_sums import ClassSums, transform
-from lrtflite_converters.differentiable import matmul, softmax_cross_entropy
-from lrtflite_converters.heads.head import Head, HeadPlan, Rates, present, softmax_over
-from lrtflite_converters.parameter import Parameter, Sgd
-from lrtflite_converters.regularisers.regulariser import Regulariser
+from lrtflite_converters.heads.gradient import GradientHead
+from lrtflite_converters.heads.head import Rates, present, softmax_over
 from lrtflite_converters.signature import Outputs
-from lrtflite_converters.trunk import TRUNK_SCALARS
 from lrtflite_converters.window import Tensor
 
-LAST_SCALARS = ("lr", "momentum", "weight_decay")
 
-
-class CwrHead(Head):
+class CwrHead(GradientHead):
     """Consolidated weights `cw` (C, F) and counts of patterns `past` (C,), above a trunk.
 
     `classes` are the sums that familiarity is computed from; None if a trunk trains.
     """
 
-    def __init__(self, plan: HeadPlan) -> None:
-        trunk = plan.trunk
-        of_trunk = (*TRUNK_SCALARS, *trunk.regulariser.scalars.get("train", ()))
-        self.scalars: Mapping[str, Sequence[str]] = {
-            "begin": ("head_start",),
-            "train": (*LAST_SCALARS, *(of_trunk if trunk.trains else ())),
-            "train_last": LAST_SCALARS,
-            "consolidate": trunk.regulariser.scalars.get("consolidate", ()),
-        }
-        super().__init__(plan)
+    begin_scalars = ("head_start",)
 
     def build(self) -> None:
         shape = (self.slots, self.trunk.features)
         self.cw = tf.Variable(tf.zeros(shape), name="cw")
         self.past = tf.Variable(tf.zeros(self.slots), name="past")
-        self.tw = tf.Variable(tf.zeros(shape), name="tw")
-        self.last = Parameter("tw", self.tw, decays=True)
-        self.unguarded = Regulariser()
+        self.tw = self.make_last("tw")
         self.classes = None if self.trunk.trains else ClassSums(*shape)
-        # 1 in a session that trains the trunk, 0 in one that trains only the last layer.
-        self.share = tf.Variable([0.0], name="share")
 
     def start_from(self, weights: NDArray[np.float32], counts: NDArray[np.float32]) -> None:
         # The training on the host was the first session, so consolidate it like any other.
@@ -66,13 +46,17 @@ class CwrHead(Head):
 
     @property
     def state(self) -> dict[str, tf.Variable]:
-        of_trunk = {**self.trunk.state, **self.trunk.regulariser.state}
+        of_trunk = {**self.trunk.state, **self.regulariser.state}
         sums = {} if self.classes is None else self.classes.state
         return {"cw": self.cw, "past": self.past, **sums, **of_trunk}
 
     @property
     def merging(self) -> dict[str, str]:
         return {**super().merging, **(self.classes.merging if self.classes is not None else {})}
+
+    @property
+    def gathers(self) -> bool:
+        return self.classes is not None or super().gathers
 
     def learned(self) -> Tensor:
         return present(self.past)
@@ -98,31 +82,16 @@ class CwrHead(Head):
         mean = tf.reduce_sum(self.cw * known, axis=0) / tf.maximum(tf.reduce_sum(known), 1.0)
         new = (coming * (1.0 - learned))[:, tf.newaxis]
         self.tw.assign(self.cw * coming[:, tf.newaxis] + new * (rates["head_start"] * mean))
-        zero = tf.minimum(tf.reduce_min(counts), 0.0)
-        self.last.begin(zero)
-        self.trunk.begin(zero)
-        self.share.assign(tf.reshape(self.more_trains(counts), [1]))
-
-    def train(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
-        """Take one SGD step on the cross entropy with soft targets, over all C slots."""
-        passed = self.trunk.train(latents, rates)
-        error, weights, outputs = self._step_last(passed.features, targets, rates)
-        if self.trunk.trains:
-            share = tf.reshape(tf.convert_to_tensor(self.share), [])
-            passed.step(matmul(error, weights), _sgd(rates), rates, share=share)
-        return outputs
-
-    def train_last(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
-        return self._step_last(self.trunk.infer_parts(latents), targets, rates)[2]
+        self.begin_training(counts, rates)
 
     def gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> None:
-        assert self.classes is not None  # a head with a trunk that trains lacks this signature
-        taken = tf.reduce_max(targets, axis=-1, keepdims=True)
-        self.classes.gather(transform(self.trunk.infer_parts(latents)) * taken, targets)
+        super().gather(latents, targets, rates)
+        if self.classes is not None:
+            self.classes.gather(self.trunk.infer_parts(latents), targets)
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
         self._fuse(counts)
-        self.trunk.regulariser.consolidate(rates)
+        self.regulariser.consolidate(rates)
 
     def _fuse(self, counts: Tensor) -> None:
         """Fuse the working weights of the session's classes into the consolidated ones."""
@@ -140,26 +109,3 @@ class CwrHead(Head):
         self.past.assign(self.past * kept)
         if self.classes is not None:
             self.classes.forget(mask)
-
-    def _step_last(
-        self, features: Tensor, targets: Tensor, rates: Rates
-    ) -> tuple[Tensor, Tensor, Outputs]:
-        """Move the working weights; return the scores' gradient, the old weights, the outputs."""
-        weights = tf.convert_to_tensor(self.tw)
-        scores = matmul(features, weights, transpose_b=True)
-        loss, pull = softmax_cross_entropy(scores, targets)
-        (error,) = pull(tf.ones([]))
-        gradient = matmul(tf.transpose(error), features)
-        self.last.step(weights, gradient, _sgd(rates), self.unguarded, rates)
-        hits = tf.equal(tf.argmax(scores, axis=-1), tf.argmax(targets, axis=-1))
-        accuracy = tf.reduce_mean(tf.cast(hits, tf.float32))
-        return error, weights, {"loss": loss, "accuracy": accuracy}
-
-    def _overrides(self, name: str) -> bool:
-        # Without a trunk, `train` moves only the last layer anyway.
-        unfit = "gather" if self.trunk.trains else "train_last"
-        return super()._overrides(name) and name != unfit
-
-
-def _sgd(rates: Rates) -> Sgd:
-    return Sgd(rates["lr"], rates["momentum"], rates["weight_decay"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import tensorflow as tf
@@ -13,11 +13,15 @@ from numpy.typing import NDArray
 from lrtflite.contract import HEAD, Sizes, signatures_of
 from lrtflite.errors import ConversionError
 from lrtflite.manifest import REFUSE
+from lrtflite_converters.blocks.block import Chain
+from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.signature import Outputs, SignedModule, saved
 from lrtflite_converters.trunk import Trunk
 from lrtflite_converters.window import Tensor
 
 Rates = Mapping[str, Tensor]
+# Number of classes below which a trunk rests, in heads that have no rate for it.
+REST_BELOW = 2.0
 
 
 @dataclass(frozen=True)
@@ -25,12 +29,17 @@ class HeadPlan:
     """The parts of every head: C class slots, mini-batches of B patterns, and a trunk.
 
     `moments_adapt` is True if the Batch Renorm moments below the replay layer follow the data.
+    `regulariser` protects what trains. With `first_rates`, the first session has its own rates.
+    `original` is the chain from the latents to the pooled layer, for heads that keep it frozen.
     """
 
     slots: int
     batch_size: int
     trunk: Trunk
     moments_adapt: bool = False
+    regulariser: Regulariser = field(default_factory=Regulariser)
+    first_rates: bool = False
+    original: Chain | None = None
 
 
 class Head(SignedModule):
@@ -42,6 +51,10 @@ class Head(SignedModule):
     """
 
     scalars: Mapping[str, Sequence[str]] = {}
+    # True for a head whose `gather` is told which patterns come from the memory.
+    tells_replayed = False
+    # Golden sessions that it needs after the usual two, until everything has trained once.
+    golden_sessions = 0
 
     def __init__(self, plan: HeadPlan) -> None:
         super().__init__()
@@ -88,6 +101,10 @@ class Head(SignedModule):
         """Process patterns after the last step; a row of zeros in `targets` is an empty place."""
         raise TypeError("Expected a head with gather, got one without; override gather")
 
+    def gather_from(self, latents: Tensor, targets: Tensor, rates: Rates, replayed: Tensor) -> None:
+        """Do the same in a head that `tells_replayed`: 1 for patterns of the memory, else 0."""
+        raise TypeError("Expected a head with gather_from, got one without; override gather_from")
+
     @abstractmethod
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
         """End the session."""
@@ -102,13 +119,15 @@ class Head(SignedModule):
         By default, a head ignores it and starts from scratch.
         """
 
-    def more_trains(self, counts: Tensor) -> Tensor:
+    def more_trains(self, counts: Tensor, rates: Rates) -> Tensor:
         """Return 1 if the trunk trains in a session with these counts, 0 if it rests.
 
-        It rests while there is a single class: the loss would fall fastest if every picture looked
-        like that class, and no other class prevents it. Moments that adapt rest with it.
+        It rests while there are fewer than `rest_below` classes, 2 by default. With a single class
+        the loss would fall fastest if every picture looked like that class, and no other class
+        prevents it. Moments that adapt rest with it.
         """
-        return tf.cast(tf.reduce_sum(present(counts)) > 1.5, tf.float32) * float(self.has_more)
+        least = rates.get("rest_below", REST_BELOW) - 0.5
+        return tf.cast(tf.reduce_sum(present(counts)) > least, tf.float32) * float(self.has_more)
 
     def _declare(self, plan: HeadPlan) -> None:
         dtype = np.dtype(plan.trunk.latent_dtype.as_numpy_dtype).name
@@ -136,7 +155,10 @@ class Head(SignedModule):
                 continue
             tensors = self.state if spec.tensors == "inputs" else None
             rates = tuple(self.scalars.get(name, ()))
-            self.declare(spec, sizes, functions[name], rates=rates, tensors=tensors)
+            options = tuple(spec.optional_inputs) if self.tells_replayed else ()
+            self.declare(
+                spec, sizes, functions[name], rates=rates, tensors=tensors, options=options
+            )
 
     def _check_variables(self) -> None:
         """Raise ConversionError for a variable of shape [].
@@ -156,10 +178,15 @@ class Head(SignedModule):
 
     def _begin(self, counts: Tensor, rates: Rates) -> Outputs:
         self.begin(counts, rates)
-        return {"trains": self.more_trains(counts)}
+        return {"trains": self.more_trains(counts, rates)}
 
-    def _gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
-        self.gather(latents, targets, rates)
+    def _gather(
+        self, latents: Tensor, targets: Tensor, rates: Rates, replayed: Tensor | None = None
+    ) -> Outputs:
+        if replayed is None:
+            self.gather(latents, targets, rates)
+        else:
+            self.gather_from(latents, targets, rates, tf.reshape(replayed, []))
         return {"patterns": tf.reduce_sum(tf.reduce_max(targets, axis=-1))}
 
     def _consolidate(self, counts: Tensor, rates: Rates) -> Outputs:

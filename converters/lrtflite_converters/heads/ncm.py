@@ -47,8 +47,7 @@ class NcmHead(Head):
         }
 
     def gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> None:
-        taken = tf.reduce_max(targets, axis=-1, keepdims=True)
-        self.classes.gather(transform(self.trunk.infer_parts(latents)) * taken, targets)
+        self.classes.gather(self.trunk.infer_parts(latents), targets)
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
         """Set the temperature, relative to the distance of class directions from their mean."""

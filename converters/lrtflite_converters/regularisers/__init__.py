@@ -13,5 +13,10 @@ if TYPE_CHECKING:
     from lrtflite_converters.regularisers.regulariser import Regulariser
 
 REGULARISERS: Table[type[Regulariser]] = Table(
-    "regulariser", {"none": "lrtflite_converters.regularisers.regulariser:Regulariser"}
+    "regulariser",
+    {
+        "none": "lrtflite_converters.regularisers.regulariser:Regulariser",
+        "synaptic": "lrtflite_converters.regularisers.synaptic:SynapticIntelligence",
+        "ewc": "lrtflite_converters.regularisers.ewc:ElasticWeights",
+    },
 )

@@ -20,6 +20,8 @@ class Regulariser(tf.Module):
     """
 
     scalars: Mapping[str, tuple[str, ...]] = {}
+    # True for one that sees gradients in `gather`, through `observe`.
+    observes = False
 
     def protect(self, parameters: Sequence[Parameter]) -> None:
         """Make the variables that are kept for each parameter; called once, first."""
@@ -46,6 +48,12 @@ class Regulariser(tf.Module):
         self, parameter: Parameter, gradient: Tensor, before: Tensor, after: Tensor
     ) -> None:
         """Record a step; `gradient` does not include any penalty."""
+
+    def observe(self, parameter: Parameter, gradient: Tensor) -> None:
+        """Record the gradient of a mini-batch after the last step, in which nothing moves."""
+
+    def forget(self, parameter: Parameter, mask: Tensor) -> None:
+        """Release the rows of a last layer (C, F) whose mask (C,) is 1."""
 
     def consolidate(self, rates: Mapping[str, Tensor]) -> None:
         """End a session."""

@@ -10,10 +10,10 @@ from lrtflite_converters.heads import HEADS
 from lrtflite_converters.strategies import STRATEGIES
 from sample_plugin.codec import Bytes
 from sample_plugin.network_names import TWO_UNITS
-from sample_plugin.policy import reservoir
+from sample_plugin.policy import ring
 from sample_plugin.strategy import NEAREST_MEAN
 
-POLICIES.register("reservoir", reservoir)
+POLICIES.register("ring", ring)
 CODECS.register("bytes", Bytes)
 HEADS.register("nearest-mean", "sample_plugin.head:NearestMean")
 STRATEGIES.register("nearest-mean", NEAREST_MEAN)

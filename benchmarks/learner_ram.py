@@ -1,0 +1,153 @@
+"""Where the RAM of a learner goes, stage by stage, and what the replay memory on disk costs.
+
+    python benchmarks/learner_ram.py BUNDLE [--frames 100] [--steps 2] [--rows 1000 100000]
+
+Each stage is a row: resident memory afterwards, and the peak so far. The memory is full, and its
+rows are in the state folder. With --rows, memories of `pool6` latents (1024 floats) are filled,
+every row is drawn once, and mini-batches of 100 rows are timed. Each part runs in a process of its
+own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from lrtflite import Learner
+from lrtflite.bundle import Bundle
+from lrtflite.checkpoint import Checkpoint
+from lrtflite.model_state import save_models
+from lrtflite.ram import peak_ram_mb
+from lrtflite.replay.codecs import LatentForm
+from lrtflite.replay.memory import Content, ReplayMemory
+from lrtflite.state_file import State
+
+FLOATS, BATCH, DRAWS = 1024, 100, 3000
+FLOAT = np.dtype(np.float32)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("bundle", nargs="?", type=Path)
+    parser.add_argument("--frames", type=int, default=100)
+    parser.add_argument("--steps", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--rows", type=int, nargs="*", default=[])
+    parser.add_argument("--part", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.part == "rows":
+        draw(options.rows[0])
+    elif options.part == "learner":
+        stages(options)
+    else:
+        if options.bundle is not None:
+            again("--part", "learner", str(options.bundle), f"--frames={options.frames}",
+                  f"--steps={options.steps}", f"--threads={options.threads}")  # fmt: skip
+        for rows in options.rows:
+            again("--part", "rows", "--rows", str(rows))
+
+
+def again(*words: str) -> None:
+    subprocess.run([sys.executable, __file__, *words], check=True, stderr=subprocess.DEVNULL)
+
+
+def stages(options: argparse.Namespace) -> None:
+    """Print a row per stage of one session, with a full memory."""
+    row("stage", "RAM now", "peak")
+    row("Python, numpy and this package", *used())
+    bundle = Bundle.open(options.bundle)
+    rng = np.random.default_rng(0)
+    size = bundle.manifest.input_size
+    frames = rng.integers(0, 256, (options.frames, size, size, 3), np.uint8)
+    with tempfile.TemporaryDirectory() as folder:
+        learner = Learner.open(bundle, Path(folder) / "state", threads=options.threads)
+        row("three models loaded, new state committed", *used())
+        fill(learner, frames[0])
+        row(f"{len(learner.memory)} latents in the memory, on disk", *used())
+        latents = learner.extract(frames)
+        row(f"{len(frames)} latents of a session, {latents.nbytes / 1e6:.1f} MB", *used())
+        training = learner.training.with_options(epochs=1, least_steps=1)
+        labels = ["a", "b"] * (len(frames) // 2) + ["a"] * (len(frames) % 2)
+        seen = 0
+
+        def tell(progress: object) -> None:
+            nonlocal seen
+            if getattr(progress, "phase", "") == "train":
+                seen += 1
+                if seen <= options.steps:
+                    row(f"training step {seen}", *used())
+
+        learner.learn_latents(latents, labels, training=training, on_progress=tell)
+        row("session committed", *used())
+        learner.predict(frames[:1])
+        row("a frame answered", *used())
+        learner.close()
+
+
+def fill(learner: Learner, frame: np.ndarray) -> None:
+    """Commit a full memory; the rows are one latent."""
+    latent = learner.extract(frame)[0]
+    count, committed = learner.memory.capacity, learner.committed
+    rng = np.random.default_rng(0)
+    with committed.change():
+        slots = (np.arange(count) % learner.bundle.manifest.slots).astype(np.int32)
+        learner.memory.update([latent] * count, slots, session=1, rng=rng)
+        tensors = save_models(committed.serving, committed.features)
+        committed.commit(tensors, committed.learned, slots=committed.slots)
+
+
+def draw(count: int) -> None:
+    """Print RAM and time of a memory of `count` rows on disk."""
+    latent = np.random.default_rng(0).random(FLOATS, np.float32)
+    with tempfile.TemporaryDirectory(dir=".") as folder:
+        stored = Content.empty((FLOATS,), FLOAT).placed(
+            [latent] * count, np.arange(count), slots=np.zeros(count, np.int32)
+        )
+        checkpoint = Checkpoint(Path(folder) / "state")
+        content = checkpoint.commit(State({}, stored, meta(count)))
+        memory = ReplayMemory(count, LatentForm((FLOATS,), FLOAT, FLOAT, (0.0, 1.0)))
+        before = used()[0]
+        memory.load(content)
+        rng, out = np.random.default_rng(0), np.empty((BATCH, FLOATS), np.float32)
+        order = rng.permutation(count)
+        for start in range(0, count, BATCH):
+            memory.read(order[start : start + BATCH], out)
+        times = []
+        for _ in range(DRAWS):
+            started = time.perf_counter()
+            memory.read(memory.draw(BATCH, rng), out)
+            times.append(1e6 * (time.perf_counter() - started))
+        p50, p95 = np.percentile(times, (50, 95))
+        print(
+            f"{count} rows of {FLOATS} floats: {used()[0] - before:.1f} MB of RAM after every row "
+            f"was drawn once; {BATCH} rows in p50 {p50:.0f} us, p95 {p95:.0f} us (n = {DRAWS})"
+        )
+        checkpoint.close()
+
+
+def meta(count: int) -> dict[str, object]:
+    rng = np.random.PCG64(0).state
+    texts = dict.fromkeys(("bundle", "replay_layer", "policy", "codec"), "")
+    rest = {"labels": [None], "learned": [False], "sessions": 0, "history": [], "rng": rng}
+    return {**texts, **rest, "replay_size": count}
+
+
+def used() -> tuple[float, float]:
+    """Return the resident memory now, and its peak, in MB of 10^6 bytes."""
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096 / 1e6, peak_ram_mb()
+
+
+def row(name: str, now: float | str, peak: float | str) -> None:
+    cells = [each if isinstance(each, str) else f"{each:.0f} MB" for each in (now, peak)]
+    print(f"| {name} | {cells[0]} | {cells[1]} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,28 @@
+"""`lrtflite sign`: sign a bundle."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command()
+@click.argument("bundle", type=click.Path(path_type=Path))
+@click.option(
+    "--key",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Private key, made with `lrtflite keygen`.",
+)
+def command(bundle: Path, key: Path) -> None:
+    """Sign BUNDLE: write manifest.sig, an Ed25519 signature of its manifest.
+
+    The manifest has the SHA-256 of every file, so the signature covers all of them. Sign again
+    after `teach`, which writes another bundle.
+    """
+    from lrtflite.bundle import Bundle
+    from lrtflite.signing import sign_bundle
+
+    Bundle.open(bundle)
+    click.echo(f"{sign_bundle(bundle, key)}: signed")

@@ -1,0 +1,99 @@
+"""Presets: a whole set of rates, mini-batches and epochs under one name.
+
+To add one, register a `Preset` in `PRESETS`. Like `strategies`, this module does not import
+TensorFlow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from lrtflite.errors import ModelError
+from lrtflite.table import Table
+from lrtflite.training import Rate, Training
+from lrtflite_converters.defaults import Place
+
+# Mini-batch of the paper's experiments, and the new patterns in it.
+PAPER_BATCH, PAPER_NEW = 128, 21
+PAPER_EPOCHS = 4
+# Rates of the paper's later batches, by their names here; a strategy has some of them.
+PAPER_RATES: Mapping[str, float] = {
+    "lr": 0.003,
+    "trunk_lr": 0.0003,
+    "momentum": 0.9,
+    "weight_decay": 5e-4,
+    "head_start": 0.0,
+    "rest_below": 1.0,
+    "adapt_rate": 5e-5,
+    "r_max": 1.25,
+    "d_max": 0.5,
+    "max_f": 0.001,
+    "importance_rate": 0.5,
+    "protection": 1.0,
+    "shrinkage": 1e-4,
+}
+# Share of a mini-batch in the moving moments: 1 - 0.99995 with latent replay, 1 - 0.9999 with
+# native rehearsal.
+PAPER_MOMENT_RATE, PAPER_NATIVE_MOMENT_RATE = 5e-5, 1e-4
+# Learning rate of the first batch, for all layers.
+PAPER_FIRST_LR = 0.001
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A change of the default training, for the strategies that it names."""
+
+    summary: str
+    strategies: tuple[str, ...]
+    change: Callable[[Place, Training], Training]
+
+    def check(self, name: str, strategy: str, place: Place) -> None:
+        """Raise ModelError if the preset has no values for a strategy or a place."""
+        if strategy not in self.strategies:
+            raise ModelError(
+                f"Expected a strategy of {', '.join(self.strategies)} with --preset {name}, got "
+                f"{strategy!r}; leave --preset out"
+            )
+        if place.pooled:
+            raise ModelError(
+                f"Expected no --pooled with --preset {name}, which has no such layer; "
+                "leave one of the two out"
+            )
+
+
+def as_in_the_paper(place: Place, training: Training) -> Training:
+    """Return the training with the values of the paper's section 6 and its appendix."""
+    reads_frames = place.architecture.reads_frames(place.replay_layer)
+    moments = PAPER_NATIVE_MOMENT_RATE if reads_frames else PAPER_MOMENT_RATE
+    values = {**PAPER_RATES, "moment_rate": moments}
+    rates = {
+        name: replace(rate, value=values.get(name, rate.value))
+        for name, rate in training.rates.items()
+    }
+    if "lr" not in rates:
+        return Training(training.feeding, rates)
+    for name in ("lr", "trunk_lr"):
+        if name in rates:
+            meaning = f"{name} of the first session"
+            rates[f"first_{name}"] = Rate(PAPER_FIRST_LR, meaning=meaning)
+    feeding = replace(
+        training.feeding,
+        batch_size=PAPER_BATCH,
+        new_per_batch=PAPER_NEW,
+        epochs=PAPER_EPOCHS,
+        least_steps=1,
+    )
+    return Training(feeding, rates)
+
+
+PRESETS: Table[Preset] = Table(
+    "preset",
+    {
+        "paper": Preset(
+            "the paper's rates, mini-batch and epochs",
+            ("cwr", "ar1free", "ar1", "ewc", "lwf", "naive", "dslda"),
+            as_in_the_paper,
+        )
+    },
+)

@@ -1,0 +1,141 @@
+"""A rival in the place of a bundle's head: the device drives it like a learner."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.bundle import Bundle
+from lrtflite.errors import InputError
+from lrtflite.frame_checks import check_frames
+from lrtflite.initial_state import learned_labels
+from lrtflite.latents import check_latents
+from lrtflite.learner_options import LearnerOptions
+from lrtflite.prediction import Answers, Prediction, top_predictions
+from lrtflite.recording import record
+from lrtflite.runtime import Model
+from lrtflite.session import OnProgress, Phase, Session, SessionReport
+from lrtflite.slots import Slots, for_each
+from lrtflite.state_file import write_whole
+from lrtflite.tensor_file import Outgoing
+from lrtflite.training import Training
+from lrtflite_firmware_sim.rivals import RIVALS
+from lrtflite_firmware_sim.rivals.rival import Floats, Rival
+
+
+class RivalLearner:
+    """A rival that learns from the latents of a bundle; it has what `Device` needs of a learner.
+
+    INVARIANT: `memory`, the rival, changes only at the end of a session that succeeded. The state
+    is written so that its cost is measured, but never read.
+    """
+
+    def __init__(
+        self, bundle: str | Bundle, state: str, options: LearnerOptions, *, rival: str
+    ) -> None:
+        """Open the features of a bundle; `options` contains no None."""
+        assert options.replay_size is not None
+        assert options.threads is not None
+        self.bundle = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle)
+        manifest = self.bundle.manifest
+        [features] = manifest.latent_shape
+        self.memory: Rival = RIVALS.choose(rival).start(
+            classes=manifest.slots, features=features, capacity=options.replay_size
+        )
+        self._features = Model(
+            self.bundle.features, runtime=options.runtime, threads=options.threads
+        )
+        self.runtime = self._features.runtime
+        self.sessions = 0
+        self._name = rival
+        self._slots = Slots(manifest.labels)
+        self._rng = np.random.Generator(np.random.PCG64(options.seed))
+        folder = Path(state)
+        folder.mkdir(parents=True, exist_ok=True)
+        self._state = folder / "rival.safetensors"
+
+    @property
+    def labels(self) -> tuple[str | None, ...]:
+        """Return the label of each slot; None for a free one."""
+        return self._slots.labels
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Return the labels that `predict` can answer with."""
+        return learned_labels(self.labels, self.memory.learned)
+
+    def extract(self, frames: NDArray[np.uint8]) -> NDArray[Any]:
+        """Return latents (n, F) of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
+        checked = check_frames(frames, self.bundle.manifest.input_size)
+        return np.stack([self._extract_one(frame) for frame in checked])
+
+    def probabilities(self, latents: NDArray[Any]) -> Floats:
+        """Return probabilities (n, slots) float32; 0 for slots that have not learned."""
+        checked = check_latents(latents, self.bundle.manifest)
+        return self.memory.probabilities(checked.astype(np.float32, copy=False))
+
+    def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
+        """Return the `top` labels for each frame, most likely first; fewer if few are learned."""
+        answers = Answers(self.probabilities(self.extract(frames)))
+        return top_predictions(answers, self.labels, top=top)
+
+    def learn(
+        self,
+        frames: Iterable[NDArray[np.uint8]],
+        labels: Sequence[str],
+        *,
+        training: Training | None = None,
+        diagnose: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> SessionReport:
+        """Run one session with one label per frame; a second thread extracts meanwhile."""
+        assert not diagnose  # `check_rival_options` refuses it
+        session = Session(on_progress, None)
+        placed, slots = self._slots.place_all(labels)
+        latents, _ = record(
+            frames, session, extract=self._extract_one, manifest=self.bundle.manifest
+        )
+        started = session.now()
+        if not latents:
+            raise InputError(
+                "Expected at least one frame to learn from, got an empty session; give it frames"
+            )
+        placed = for_each(placed, len(latents))
+        rival, outcome = self.memory.learn(
+            np.stack(latents).astype(np.float32, copy=False),
+            placed,
+            training,
+            rng=self._rng,
+            session=session,
+        )
+        with session.clock(Phase.CHECKPOINT):
+            meta = {"rival": self._name, "labels": json.dumps(slots.labels)}
+            arrays = {name: Outgoing.of(values) for name, values in rival.arrays.items()}
+            write_whole(self._state, meta, arrays)
+        self.memory, self._slots = rival, slots
+        self.sessions += 1
+        session.report(Phase.CHECKPOINT, 1, 1)
+        return SessionReport(
+            session=self.sessions,
+            frames=len(latents),
+            labels=tuple(str(slots.labels[slot]) for slot in np.unique(placed)),
+            steps=outcome.steps,
+            loss=outcome.loss,
+            accuracy=outcome.accuracy,
+            replay_patterns=len(rival),
+            ready_to_committed_ms=session.since(started),
+            timings=session.timings,
+        )
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to release."""
+
+    def _extract_one(self, frame: NDArray[np.uint8]) -> NDArray[Any]:
+        extracted = self._features.run("extract", frames=frame[np.newaxis])
+        latent: NDArray[Any] = extracted["latents"][0]
+        return latent

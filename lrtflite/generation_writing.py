@@ -1,0 +1,147 @@
+"""Write the files of a generation: new rows, changed tensors, then the generation that names them.
+
+Every function raises OSError and leaves it to the caller to remove what was written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.generations import name_of, temporary
+from lrtflite.manifest import File
+from lrtflite.regular_file import FileSource
+from lrtflite.replay.memory import Content
+from lrtflite.replay.store import CODES, RowFile
+from lrtflite.state_file import MEMORY_PLACES, State, facts_of
+from lrtflite.state_meta import NamedFile, Record
+from lrtflite.tensor_file import Outgoing, TensorFile, write_tensors
+from lrtflite.whole_file import flush_folder
+
+# Maximum number of files that the tensors of a state are spread over.
+MOST_TENSOR_FILES = 16
+
+
+@dataclass(frozen=True)
+class Written:
+    """A generation in the folder: its number and record, and the digest and file of each tensor."""
+
+    number: int
+    record: Record
+    tensors: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+
+
+def write_generation(
+    folder: Path,
+    before: Written,
+    number: int,
+    state: State,
+    undo: int | None,
+    files: list[Path],
+    spares: Sequence[frozenset[str]],
+    *,
+    compact: bool,
+) -> tuple[Written, Content]:
+    """Write the files of a generation, and note them in `files`; raise OSError.
+
+    Tensors are shared with the generation before only while there is a spare that has its own.
+    """
+    digests = {name: digest_of(values) for name, values in state.arrays.items()}
+    place = _unchanged(before.tensors, digests, state.arrays)
+    if not any(names.isdisjoint(place.values()) for names in spares):
+        place = {}
+    tensors = [named for named in before.record.tensors if named.name in place.values()]
+    changed = {name: Outgoing.of(state.arrays[name]) for name in digests if name not in place}
+    if changed:
+        tensors.append(_add(folder, name_of("tensors", number), changed, files))
+    place.update(dict.fromkeys(changed, name_of("tensors", number)))
+    rows, row_files = state.memory.rows, before.record.rows
+    loose = rows.loose([str(folder / each.name) for each in row_files], compact=compact)
+    new_rows = None
+    if len(loose):
+        named = _add(folder, name_of("rows", number), rows.outgoing(loose), files, rows=len(loose))
+        row_files = (*row_files, named)
+        new_rows = RowFile(TensorFile(FileSource(folder / named.name)))
+    content = Content(rows.moved(loose, new_rows), state.memory.facts, state.memory.counter)
+    if files:
+        flush_folder(folder)
+    by_name = {str(folder / each.name): each for each in row_files}
+    record = Record(
+        state.meta,
+        content.counter,
+        undo,
+        tuple(tensors),
+        tuple(by_name[file.name] for file in content.rows.files),
+    )
+    _put(folder, number, record, content)
+    return Written(number, record, {k: (digests[k], place[k]) for k in digests}), content
+
+
+def _add(
+    folder: Path, name: str, arrays: Mapping[str, Outgoing], files: list[Path], *, rows: int = 0
+) -> NamedFile:
+    """Write a new file and flush it; nobody names it yet, so it needs no temporary name."""
+    files.append(folder / name)
+    return NamedFile(name, _write_new(folder / name, {}, arrays), rows)
+
+
+def _put(folder: Path, number: int, record: Record, content: Content) -> None:
+    """Write the generation itself under a temporary name, and rename it."""
+    part, path = temporary(folder, number), folder / name_of("state", number)
+    arrays = {**facts_of(content), MEMORY_PLACES: Outgoing.of(content.rows.places)}
+    # No rows, but their shape and dtype, for readers that have no bundle.
+    arrays[CODES] = content.rows.outgoing(np.empty(0, np.int64))[CODES]
+    try:
+        _write_new(part, record.to_json(), arrays)
+        os.replace(part, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(part)
+        raise
+    flush_folder(folder)
+
+
+def _unchanged(
+    before: Mapping[str, tuple[str, str]],
+    digests: Mapping[str, str],
+    arrays: Mapping[str, NDArray[Any]],
+) -> dict[str, str]:
+    """Return the tensors that need not be written again, with their files.
+
+    They must outweigh the others. A few bytes are not worth a file that several generations need.
+    """
+    place = {
+        name: before[name][1]
+        for name, sha in digests.items()
+        if name in before and before[name][0] == sha and before[name][1]
+    }
+    saved = sum(arrays[name].nbytes for name in place)
+    written = sum(arrays[name].nbytes for name in digests) - saved
+    return place if saved > written and len(set(place.values())) < MOST_TENSOR_FILES else {}
+
+
+def digest_of(values: NDArray[Any]) -> str:
+    """Return a digest of an array and its form."""
+    sha = hashlib.sha256(f"{values.dtype.str}{values.shape}".encode())
+    sha.update(np.ascontiguousarray(values).reshape(-1).view(np.uint8).data)
+    return sha.hexdigest()
+
+
+def _write_new(path: Path, meta: Mapping[str, str], arrays: Mapping[str, Outgoing]) -> File:
+    """Write a new tensor file and flush it; the caller removes it if this fails."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
+    handle = os.open(path, flags, 0o666)
+    try:
+        stamp = write_tensors(handle, meta, arrays)
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+    return stamp

@@ -1,0 +1,80 @@
+"""Open a learner's state: the newest whole generation in a folder, or a new state."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lrtflite.bundle import Bundle
+from lrtflite.checkpoint import Checkpoint
+from lrtflite.committed_state import CommittedState
+from lrtflite.errors import DamagedState, StateError
+from lrtflite.initial_state import fit_memory, read_initial
+from lrtflite.learner_options import LearnerOptions
+from lrtflite.trial import try_models
+
+# Attempts to read a state folder while another learner commits there and removes generations.
+READ_ATTEMPTS = 50
+
+
+def opened_bundle(bundle: str | Path | Bundle, key: str | None) -> Bundle:
+    """Return an opened bundle; one that was not checked against a required key is opened again."""
+    if isinstance(bundle, Bundle):
+        if key in (None, bundle.signed_with):
+            return bundle
+        bundle = bundle.path
+    return Bundle.open(bundle, require_signature=key)
+
+
+def open_committed(
+    bundle: Bundle, path: str | Path | None, options: LearnerOptions
+) -> CommittedState:
+    """Open the state in the folder `path`, or commit the state of a new learner there."""
+    checkpoint = None if path is None else Checkpoint(path, read_only=options.read_only)
+    try:
+        folder = None if path is None else Path(path)
+        try_models(bundle, options.runtime, folder, remember=not options.read_only)
+        if checkpoint is None or checkpoint.is_new:
+            return _new(bundle, checkpoint, options)
+        for attempt in range(1, READ_ATTEMPTS + 1):
+            try:
+                return _existing(bundle, checkpoint, options)
+            except StateError as error:
+                gone = isinstance(error.__cause__, FileNotFoundError)
+                if not (options.read_only and gone and attempt < READ_ATTEMPTS):
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+    except BaseException:
+        if checkpoint is not None:
+            checkpoint.close()
+        raise
+
+
+def _new(bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions) -> CommittedState:
+    made = CommittedState(bundle, checkpoint, options.settled(bundle.manifest, None))
+    initial = read_initial(bundle, made.form)
+    if initial is not None:
+        seeded = made.rng.bit_generator.state
+        made.restore(fit_memory(initial, made.memory.capacity, made.rng))
+        made.rng.bit_generator.state = seeded
+    if checkpoint is not None:
+        made.take_memory(checkpoint.commit(made.state()))
+    return made
+
+
+def _existing(bundle: Bundle, checkpoint: Checkpoint, options: LearnerOptions) -> CommittedState:
+    """Open the newest generation that is whole and that the models take."""
+    made = None
+    for opened, salvage in checkpoint.candidates():
+        settled = options.settled(bundle.manifest, opened.record.meta)
+        # Loading models takes longer than another learner's commit, so load them once.
+        if made is None or settled != made.options:
+            made = CommittedState(bundle, checkpoint, settled)
+        try:
+            made.restore_generation(opened, salvage=salvage)
+        except DamagedState as error:
+            if options.read_only and isinstance(error.__cause__, FileNotFoundError):
+                raise  # the writer of the folder has removed this generation meanwhile
+            checkpoint.set_aside(opened.path, error)
+        else:
+            return made
+    raise checkpoint.nothing_left()

@@ -1,0 +1,124 @@
+"""A state folder as its readers see it: generations, newest first, and what is damaged."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from lrtflite.errors import DamagedState, StateError
+from lrtflite.generations import EARLIER, name_of, numbers
+from lrtflite.state_file import Opened, State, open_state, read_opened
+from lrtflite.state_fit import StateForm
+from lrtflite.state_meta import STATE_FORMAT, Record
+
+_log = logging.getLogger("lrtflite")
+
+
+class StateFolder:
+    """The generations in a folder, which another process may be writing.
+
+    `records` has those that were read. `damaged` are paths that were left out.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.records: dict[int, Record] = {}
+        self.damaged: list[Path] = []
+
+    def check_names(self, *, may_be_new: bool) -> None:
+        """Raise StateError for a state of an earlier format, or for nothing to read."""
+        names = self.names()
+        if numbers(names):
+            return
+        if any(EARLIER.fullmatch(name) for name in names):
+            raise StateError(
+                f"Expected a state of format {STATE_FORMAT}, got format 4 or earlier in "
+                f"{self.folder}; open a new state path, or install the version that made it"
+            )
+        if not may_be_new:
+            raise StateError(
+                f"Expected a state folder, got {self.folder} with no state-*.safetensors in it; "
+                "check the path"
+            )
+
+    @property
+    def is_new(self) -> bool:
+        """Return whether the folder has no generation yet."""
+        return not numbers(self.names())
+
+    def opened(self) -> Iterator[Opened]:
+        """Yield the generations whose own files are whole, newest first; set others aside."""
+        for number in reversed(numbers(self.names())):
+            path = self.folder / name_of("state", number)
+            try:
+                opened = open_state(path)
+            except DamagedState as error:
+                self.set_aside(path, error)
+                continue
+            self.records[number] = opened.record
+            yield opened
+
+    def candidates(self) -> Iterator[tuple[Opened, bool]]:
+        """Yield generations to read, newest first, and whether to salvage.
+
+        Each is tried as a whole first; if none is whole, each once more without its lost rows.
+        """
+        tried = []
+        for opened in self.opened():
+            tried.append(opened)
+            yield opened, False
+        for opened in tried:
+            yield opened, True
+
+    def set_aside(self, path: Path, error: DamagedState) -> None:
+        """Leave out a damaged generation, and say so; `took` renames it."""
+        _log.warning("The state %s is damaged; using the generation before it (%s)", path, error)
+        self.records.pop(number_of(path), None)
+        if path not in self.damaged:
+            self.damaged.append(path)
+
+    def nothing_left(self) -> StateError:
+        """Return the error for a folder in which every generation is damaged."""
+        return DamagedState(
+            f"Expected a whole generation in {self.folder}, got only damaged ones; restore the "
+            "folder from a copy, or move it away and open a new state path"
+        )
+
+    def record(self, number: int) -> Record:
+        """Return the record of a generation; an empty one if its file is damaged."""
+        if number not in self.records:
+            try:
+                record = open_state(self.folder / name_of("state", number)).record
+            except DamagedState:
+                record = Record({})
+            self.records[number] = record
+        return self.records[number]
+
+    def names(self) -> list[str]:
+        try:
+            return os.listdir(self.folder)
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise StateError(
+                f"Cannot read {self.folder}: {error.strerror or error}; check the path"
+            ) from error
+
+
+def newest_state(folder: str | Path, form: StateForm | None = None) -> State:
+    """Read the newest whole generation of a state folder, without taking its lock."""
+    found = StateFolder(folder)
+    found.check_names(may_be_new=False)
+    for opened, salvage in found.candidates():
+        try:
+            return read_opened(opened, form, salvage=salvage)
+        except DamagedState as error:
+            found.set_aside(opened.path, error)
+    raise found.nothing_left()
+
+
+def number_of(path: Path) -> int:
+    """Return the number of a generation from its path."""
+    return numbers([path.name])[0]

@@ -1,0 +1,197 @@
+"""The values of a state that are not arrays, as JSON; every one is checked when it is read."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from lrtflite.errors import InputError
+from lrtflite.labels import check_label
+from lrtflite.manifest import File
+from lrtflite.replay.codecs import MOST_PATTERNS
+from lrtflite.strict_json import strict_json
+
+STATE_FORMAT = 5
+# Maximum number of files that the tensors or the rows of a state are spread over.
+MOST_NAMED = 256
+_FILE_NAME = re.compile(r"(tensors|rows)-\d{8,12}\.safetensors", re.ASCII)
+_DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_WIDE = 1 << 128
+
+
+@dataclass(frozen=True)
+class NamedFile:
+    """A file next to the generation that names it; `rows` is the number of rows in it, if any."""
+
+    name: str
+    file: File
+    rows: int = 0
+
+
+@dataclass(frozen=True)
+class Record:
+    """The JSON of a generation: the values of the state, and the files that hold its arrays.
+
+    `undo` is the number of the generation that `undo` returns to. Arrays of a later file in
+    `tensors` replace those of an earlier one. Rows have places in all files of `rows` together.
+    """
+
+    meta: Mapping[str, Any]
+    counter: int = 0
+    undo: int | None = None
+    tensors: tuple[NamedFile, ...] = ()
+    rows: tuple[NamedFile, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(each.name for each in (*self.tensors, *self.rows))
+
+    def to_json(self) -> dict[str, str]:
+        """Return the metadata of a tensor file."""
+        found = {
+            **self.meta,
+            "rng": _rng_to_json(self.meta["rng"]),
+            "counter": self.counter,
+            "undo": self.undo,
+            "tensors": [_file_to_json(each) for each in self.tensors],
+            "rows": [_file_to_json(each) for each in self.rows],
+        }
+        return {"format": str(STATE_FORMAT), "state": json.dumps(found, allow_nan=False)}
+
+    @classmethod
+    def from_json(cls, metadata: Mapping[str, str]) -> Record:
+        """Parse what `to_json` returned, or raise ValueError."""
+        try:
+            found = strict_json(metadata["state"])
+            _check(found)
+            undo = found["undo"]
+            return cls(
+                meta={
+                    **{name: found[name] for name in _PLAIN},
+                    "labels": [None if x is None else check_label(x) for x in found["labels"]],
+                    "rng": _rng_from_json(found["rng"]),
+                },
+                counter=found["counter"],
+                undo=undo,
+                tensors=tuple(_file_from_json(each, "tensors-") for each in found["tensors"]),
+                rows=tuple(_file_from_json(each, "rows-") for each in found["rows"]),
+            )
+        except (KeyError, TypeError, AttributeError, RecursionError, InputError) as error:
+            raise ValueError(f"odd values: {error}") from error
+
+
+def _whole(value: Any, most: int = 1 << 62) -> bool:
+    return type(value) is int and 0 <= value <= most
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= 1000
+
+
+def _labels(value: Any) -> bool:
+    taken = [label for label in value if label is not None]
+    return (
+        isinstance(value, list)
+        and 0 < len(value) <= 100_000
+        and all(isinstance(label, str) for label in taken)
+        and len(set(taken)) == len(taken)
+    )
+
+
+def _history(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_session, value))
+
+
+def _session(entry: Any) -> bool:
+    return (
+        set(entry) == {"id", "session", "labels", "patterns"}
+        and _text(entry["id"])
+        and _whole(entry["session"])
+        and all(label is None or _text(label) for label in _list(entry["labels"]))
+        and all(_whole(count) for count in _list(entry["patterns"]))
+        and len(entry["labels"]) == len(entry["patterns"])
+    )
+
+
+def _list(value: Any) -> Sequence[Any]:
+    if not isinstance(value, list):
+        raise TypeError("no list")
+    return value
+
+
+_PLAIN: dict[str, Callable[[Any], bool]] = {
+    "bundle": _text,
+    "replay_layer": _text,
+    "replay_size": lambda value: _whole(value, MOST_PATTERNS),
+    "policy": _text,
+    "codec": _text,
+    "learned": lambda value: all(type(each) is bool for each in _list(value)),
+    "sessions": _whole,
+    "history": _history,
+}
+_OTHERS: dict[str, Callable[[Any], bool]] = {
+    "labels": _labels,
+    "rng": lambda value: value is None or isinstance(value, dict),
+    "counter": _whole,
+    "undo": lambda value: value is None or _whole(value),
+    "tensors": lambda value: len(_list(value)) <= MOST_NAMED,
+    "rows": lambda value: len(_list(value)) <= MOST_NAMED,
+}
+
+
+def _check(found: Any) -> None:
+    checks = {**_PLAIN, **_OTHERS}
+    if not isinstance(found, dict) or set(found) != set(checks):
+        raise ValueError("fields are missing or unknown")
+    for name, is_fine in checks.items():
+        if not is_fine(found[name]):
+            raise ValueError(f"an odd {name}")
+    if len(found["learned"]) != len(found["labels"]):
+        raise ValueError("labels and learned differ in number")
+    if found["sessions"] != len(found["history"]):
+        raise ValueError("sessions and history differ in number")
+
+
+def _file_to_json(named: NamedFile) -> dict[str, Any]:
+    found = {"name": named.name, "bytes": named.file.bytes, "sha256": named.file.sha256}
+    return {**found, "rows": named.rows} if named.rows else found
+
+
+def _file_from_json(found: Any, kind: str) -> NamedFile:
+    name, size, sha256 = found["name"], found["bytes"], found["sha256"]
+    if not _FILE_NAME.fullmatch(name) or not name.startswith(kind) or not _whole(size):
+        raise ValueError("an odd file name or size")
+    if not _DIGEST.fullmatch(sha256):
+        raise ValueError("an odd digest")
+    rows = found["rows"] if kind == "rows-" else 0
+    if not _whole(rows, MOST_PATTERNS):
+        raise ValueError("an odd number of rows")
+    return NamedFile(name, File(sha256, size), rows)
+
+
+def _rng_to_json(state: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a generator's state; numbers of 128 bits are text, because JSON readers round them."""
+    if state is None:
+        return None
+    return {
+        "kind": state["bit_generator"],
+        "state": str(state["state"]["state"]),
+        "inc": str(state["state"]["inc"]),
+        "has_uint32": state["has_uint32"],
+        "uinteger": state["uinteger"],
+    }
+
+
+def _rng_from_json(found: Any) -> dict[str, Any] | None:
+    """Return a state for numpy, or None for the generator of another client."""
+    if found is None or found.get("kind") != "PCG64":
+        return None
+    state, increment = (int(str(found[name])[:50]) for name in ("state", "inc"))
+    rest = {name: found[name] for name in ("has_uint32", "uinteger")}
+    wide = all(0 <= each < _WIDE for each in (state, increment))
+    if not wide or not _whole(rest["has_uint32"], 1) or not _whole(rest["uinteger"], (1 << 32) - 1):
+        raise ValueError("an odd random generator")
+    return {"bit_generator": "PCG64", "state": {"state": state, "inc": increment}, **rest}

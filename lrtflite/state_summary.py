@@ -1,0 +1,94 @@
+"""The contents of a state as facts to show, read without a bundle or a runtime."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from lrtflite.errors import DamagedState
+from lrtflite.history import History, TaughtSession
+from lrtflite.state_file import Opened, State, open_state, read_opened
+from lrtflite.state_folder import StateFolder
+from lrtflite.state_meta import STATE_FORMAT
+
+
+@dataclass(frozen=True)
+class ClassSummary:
+    """A class: patterns taught in all sessions, and rows of the replay memory."""
+
+    label: str
+    slot: int
+    learned: bool
+    patterns: int
+    rows: int
+
+
+@dataclass(frozen=True)
+class StateSummary:
+    """The contents of a state; `bytes` counts its own file and every file that it names."""
+
+    path: str
+    format: int
+    bundle: str
+    replay_layer: str
+    sessions: int
+    slots: int
+    classes: tuple[ClassSummary, ...]
+    replay_size: int
+    policy: str
+    codec: str
+    rows: int
+    row_bytes: int
+    tensors: int
+    tensor_bytes: int
+    bytes: int
+    undo: bool
+    history: tuple[TaughtSession, ...]
+
+
+def summarise(path: Path) -> StateSummary:
+    """Describe the newest whole generation of a state folder, or a state file."""
+    if path.is_file():
+        opened = open_state(path)
+        return _summary(path, opened, read_opened(opened))
+    folder = StateFolder(path)
+    folder.check_names(may_be_new=False)
+    for opened, salvage in folder.candidates():
+        try:
+            return _summary(path, opened, read_opened(opened, salvage=salvage))
+        except DamagedState as error:
+            folder.set_aside(opened.path, error)
+    raise folder.nothing_left()
+
+
+def _summary(path: Path, opened: Opened, state: State) -> StateSummary:
+    record, meta, rows = opened.record, state.meta, state.memory.rows
+    history = History.from_json(meta["history"])
+    taught = history.patterns
+    kept = np.bincount(state.memory.facts["slots"], minlength=len(meta["labels"]))
+    named = (*record.tensors, *record.rows)
+    return StateSummary(
+        path=str(path),
+        format=STATE_FORMAT,
+        bundle=meta["bundle"],
+        replay_layer=meta["replay_layer"],
+        sessions=history.sessions,
+        slots=len(meta["labels"]),
+        classes=tuple(
+            ClassSummary(label, slot, learned, taught.get(label, 0), int(kept[slot]))
+            for slot, (label, learned) in enumerate(zip(meta["labels"], meta["learned"]))
+            if label is not None
+        ),
+        replay_size=meta["replay_size"],
+        policy=meta["policy"],
+        codec=meta["codec"],
+        rows=len(rows),
+        row_bytes=rows.nbytes // max(1, len(rows)),
+        tensors=len(state.arrays),
+        tensor_bytes=sum(values.nbytes for values in state.arrays.values()),
+        bytes=opened.file.source.size + sum(each.file.bytes for each in named),
+        undo=record.undo is not None,
+        history=history.entries,
+    )

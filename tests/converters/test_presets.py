@@ -1,0 +1,73 @@
+"""The paper's values, typed from the paper and not from the code."""
+
+from __future__ import annotations
+
+import pytest
+
+from lrtflite.errors import InputError, ModelError
+from lrtflite_converters.options import ExportOptions
+
+
+def values(layer: str, strategy: str | None = None, **options: object) -> dict[str, float]:
+    chosen = ExportOptions(
+        replay_layer=layer,
+        strategy=strategy,
+        preset="paper",
+        **options,  # type: ignore[arg-type]
+    )
+    # A narrow network: the paper's rates do not depend on the width, ours do.
+    return chosen.training(256).values
+
+
+def test_latent_replay_as_in_the_paper() -> None:
+    found = values("conv5_4/dw")
+    assert found == {
+        "epochs": 4,
+        "least_steps": 1,
+        "lr": 0.003,
+        "trunk_lr": 0.0003,
+        "first_lr": 0.001,
+        "first_trunk_lr": 0.001,
+        "momentum": 0.9,
+        "weight_decay": 0.0005,
+        "head_start": 0.0,
+        "rest_below": 1.0,
+        "moment_rate": pytest.approx(1 - 0.99995),
+        "r_max": 1.25,
+        "d_max": 0.5,
+    }
+    options = ExportOptions(replay_layer="conv5_4/dw", preset="paper")
+    assert options.minibatch == (128, 21)
+    assert options.memory == (1500, "algorithm1", "raw")
+
+
+def test_native_rehearsal_and_the_last_layer_alone() -> None:
+    assert values("images")["moment_rate"] == pytest.approx(1 - 0.9999)
+    found = values("pool6")
+    assert (found["lr"], found["first_lr"], found["head_start"]) == (0.003, 0.001, 0.0)
+    assert "first_trunk_lr" not in found
+    assert ExportOptions(preset="paper").minibatch == (128, 21)
+    adapting = values("pool6", adapt_moments=True)
+    assert adapting["adapt_rate"] == pytest.approx(1 - 0.99995)
+    assert (adapting["r_max"], adapting["d_max"]) == (1.25, 0.5)
+
+
+def test_strategies_with_values_of_their_own() -> None:
+    ar1 = values("conv5_4/dw", "ar1")
+    assert (ar1["max_f"], ar1["importance_rate"], ar1["protection"]) == (0.001, 0.5, 1.0)
+    assert ar1["penalty"] == 0.0
+    assert values("pool6", "dslda")["shrinkage"] == 1e-4
+
+
+def test_a_rate_replaces_the_preset_and_the_preset_the_default() -> None:
+    assert values("pool6", rates={"lr": 0.5})["lr"] == 0.5
+    assert ExportOptions(preset="paper", batch_size=64).minibatch == (64, 10)
+
+
+def test_what_does_not_fit_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"a preset of paper, got 'papers'; did you mean 'paper'"):
+        ExportOptions(preset="papers")
+    with pytest.raises(ModelError, match=r"cwr, ar1free.* with --preset paper, got 'lda'; leave"):
+        ExportOptions(preset="paper", strategy="lda")
+    with pytest.raises(ModelError, match="no --pooled with --preset paper"):
+        ExportOptions(preset="paper", replay_layer="conv5_6/sep", pooled=True)

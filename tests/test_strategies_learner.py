@@ -1,0 +1,93 @@
+"""Learners of every strategy: golden vectors, and states that are reopened between sessions."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lrtflite import Bundle, Learner
+from lrtflite.errors import StateError
+from lrtflite.verify import verify_bundle
+from strategy_bundles import NAMES, PAPER
+
+ROOT = Path(__file__).resolve().parent
+EVERY = (*NAMES, *PAPER)
+
+
+@pytest.fixture(scope="session")
+def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small bundle of each strategy."""
+    # Found, not imported: TensorFlow and a TFLite runtime in one process can crash.
+    if find_spec("tensorflow") is None:
+        pytest.skip("needs the extra host, to convert bundles")
+    folder = tmp_path_factory.mktemp("strategies")
+    script = str(ROOT / "strategy_bundles.py")
+    done = subprocess.run([sys.executable, script, str(folder)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder
+
+
+def cloud(learner: Learner, kind: int, *, seed: int = 0, count: int = 10) -> np.ndarray:
+    """Return latents of one class, (count, ...) float32."""
+    shape = learner.bundle.manifest.latent_shape
+    centre = np.random.default_rng(100 + kind).exponential(1, shape)
+    noise = np.random.default_rng((seed, kind)).normal(0, 0.3, (count, *shape))
+    return np.clip(centre + noise, 0, 6).astype("f")
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_golden_vectors(bundles: Path, name: str, runtime: str) -> None:
+    failed = [each for each in verify_bundle(bundles / name, runtime=runtime) if not each.passed]
+    assert failed == []
+
+
+def sessions(learner: Learner, numbers: range) -> None:
+    for number in numbers:
+        kinds = (number, (number + 1) % 4)
+        latents = np.concatenate([cloud(learner, kind, seed=number) for kind in kinds])
+        learner.learn_latents(latents, [f"thing {kind}" for kind in kinds for _ in range(10)])
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_state_that_is_reopened_learns_on_as_if_it_had_not_been(
+    bundles: Path, name: str, runtime: str, tmp_path: Path
+) -> None:
+    with Learner.open(bundles / name, tmp_path / "whole", runtime=runtime) as whole:
+        sessions(whole, range(4))
+        probe = np.concatenate([cloud(whole, kind, seed=9) for kind in range(4)])
+        expected = whole.probabilities(probe)
+        assert np.isfinite(expected).all()
+        # Four classes of ten patterns each, 80 of them taught: far better than chance.
+        right = expected[:, :4].argmax(1) == np.repeat(range(4), 10)
+        assert right.mean() > (0.3 if "naive" in name or name in PAPER else 0.5), name
+    for number in range(4):
+        with Learner.open(bundles / name, tmp_path / "parts", runtime=runtime) as part:
+            sessions(part, range(number, number + 1))
+    with Learner.open(bundles / name, tmp_path / "parts", runtime=runtime) as part:
+        np.testing.assert_array_equal(part.probabilities(probe), expected)
+        part.undo()
+        assert not np.array_equal(part.probabilities(probe), expected)
+        part.forget("thing 1")
+        assert "thing 1" not in part.learned
+        assert (part.probabilities(probe)[:, 1] == 0).all()
+
+
+def test_a_state_of_another_strategy_is_refused(bundles: Path, tmp_path: Path) -> None:
+    with Learner.open(bundles / "last-ewc", tmp_path / "state") as learner:
+        sessions(learner, range(1))
+    with pytest.raises(StateError, match="bundle"):
+        Learner.open(bundles / "last-naive", tmp_path / "state")
+
+
+def test_the_manifest_names_the_strategy(bundles: Path) -> None:
+    for name in NAMES:
+        place, _, strategy = name.partition("-")
+        manifest = Bundle.open(bundles / name).manifest
+        assert manifest.strategy == strategy
+        assert manifest.trains_trunk == (place == "deep")
+        assert set(manifest.merging.values()) == {"refuse"}

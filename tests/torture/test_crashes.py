@@ -1,0 +1,286 @@
+"""Kills, power cuts, failing disks and flipped bits: a state is the one before or the one after.
+
+`make torture` runs the same tests with LRTFLITE_TORTURE, the number of times as many cases.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from failing_disk import Files, power_cuts, recording
+from fake_bundle import frames
+from lrtflite import Learner, regular_file
+from lrtflite.checkpoint import Checkpoint
+from lrtflite.errors import StateError
+from lrtflite.state_file import State
+from lrtflite.state_folder import newest_state
+from states import contents, patterns, put, state, value, write_all
+
+TIMES = int(os.environ.get("LRTFLITE_TORTURE", "1"))
+Change = Callable[[Checkpoint], object]
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regular_file, "PAUSES", (0, 0))
+
+
+def commit(checkpoint: Checkpoint) -> None:
+    checkpoint.commit(state(3))
+
+
+def rename(checkpoint: Checkpoint) -> None:
+    """Commit a state that shares its tensors and rows with the one before."""
+    found = newest_state(checkpoint.folder)
+    meta = {**found.meta, "labels": ["mug", None]}
+    checkpoint.commit(State(found.arrays, found.memory, meta))
+
+
+def undo(checkpoint: Checkpoint) -> None:
+    from lrtflite.state_file import read_opened
+
+    previous = checkpoint.previous()
+    checkpoint.undo(previous, read_opened(previous))
+
+
+CHANGES = {"commit": commit, "rename": rename, "undo": undo}
+
+
+def seen(folder: Path) -> tuple[int, str]:
+    """Return the number and label of the state in a folder, whose parts must agree."""
+    found = newest_state(folder)
+    return value(found), found.meta["labels"][0]
+
+
+BEFORE, AFTER = (2, "cup"), {"commit": (3, "cup"), "rename": (2, "mug"), "undo": (1, "cup")}
+
+
+@pytest.fixture
+def taught(tmp_path: Path) -> Path:
+    """Return a folder with the states 1 and 2."""
+    put(tmp_path / "state", 1, 2)
+    return tmp_path / "state"
+
+
+def changing(folder: Path, change: Change) -> None:
+    checkpoint = Checkpoint(folder)
+    try:
+        checkpoint.load()
+        change(checkpoint)
+    finally:
+        checkpoint.close()
+
+
+def check_restart(folder: Path, expected: set[tuple[int, str]]) -> None:
+    """A restart finds one of the states, and can go on from it."""
+    assert seen(folder) in expected
+    put(folder, 9)
+    assert seen(folder)[0] == 9
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_kill_at_every_call(taught: Path, name: str) -> None:
+    before = contents(taught)
+    with recording() as recorder:
+        changing(taught, CHANGES[name])
+    assert seen(taught) == AFTER[name]
+    ended = set()
+    for number in range(len(recorder.calls)):
+        write_all(taught, before)
+        child = os.fork()
+        if child == 0:
+
+            def kill(at: int, _: str) -> None:
+                if at == number:  # noqa: B023
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            with recording(kill):
+                changing(taught, CHANGES[name])
+            vars(os)["_exit"](0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        ended.add(seen(taught))
+        check_restart(taught, {BEFORE, AFTER[name]})
+    assert ended == {BEFORE, AFTER[name]}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_every_power_cut_that_the_calls_allow(taught: Path, tmp_path: Path, name: str) -> None:
+    before = contents(taught)
+    with recording() as recorder:
+        changing(taught, CHANGES[name])
+    ended, count = set(), 0
+    for files in power_cuts(before, recorder.changes):
+        write_all(tmp_path / "cut", files)
+        ended.add(seen(tmp_path / "cut"))
+        check_restart(tmp_path / "cut", {BEFORE, AFTER[name]})
+        count += 1
+    assert ended == {BEFORE, AFTER[name]}
+    assert count > 10
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
+@pytest.mark.parametrize("lasting", [True, False])
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_disk_that_fails_at_every_call(
+    taught: Path, name: str, number: int, lasting: bool
+) -> None:
+    before = contents(taught)
+    with recording() as recorder:
+        changing(taught, CHANGES[name])
+    for at in range(len(recorder.calls)):
+        write_all(taught, before)
+
+        def fail(now: int, call: str) -> None:
+            if call != "close" and (now == at or (lasting and now > at)):  # noqa: B023
+                raise OSError(number, os.strerror(number))
+
+        try:
+            with recording(fail):
+                changing(taught, CHANGES[name])
+            said = ""
+        except StateError as error:
+            said = str(error)
+        if said:  # the message is true
+            expected = AFTER[name] if "the new state is in place" in said else BEFORE
+            assert seen(taught) == expected, f"{said} (call {at}, {recorder.calls[at]})"
+        check_restart(taught, {BEFORE, AFTER[name]})
+
+
+def damaged_files(files: Files, rng: np.random.Generator) -> list[tuple[str, bytes]]:
+    """Return files with a flipped bit at any byte, and files cut at any byte of their header."""
+    found = []
+    for name, content in files.items():
+        places = range(len(content)) if TIMES > 1 else rng.choice(len(content), 60, replace=False)
+        for place in map(int, places):
+            for bit in range(8) if TIMES > 1 else [int(rng.integers(8))]:
+                flipped = bytearray(content)
+                flipped[place] ^= 1 << bit
+                found.append((name, bytes(flipped)))
+        header = 8 + int.from_bytes(content[:8], "little")
+        ends = [*range(header), *rng.integers(header, len(content), 1000).tolist()]
+        chosen = ends if TIMES > 1 else rng.choice(ends, 40, replace=False).tolist()
+        found += [(name, content[:end]) for end in chosen]
+    return found
+
+
+def test_flipped_bits_and_missing_ends_everywhere(tmp_path: Path) -> None:
+    """Some files are shared: then a generation opens without a row, or an older one opens."""
+    folder = tmp_path / "state"
+    checkpoint = Checkpoint(folder)
+    checkpoint.load()
+    content = patterns(0, 30)
+    for number in (1, 2):
+        content = checkpoint.commit(state(number, memory=content))
+    rename(checkpoint)
+    checkpoint.close()
+    files, rows = contents(folder), set()
+    for name, damaged in damaged_files(files, np.random.default_rng(0)):
+        write_all(folder, {**files, name: damaged})
+        found = newest_state(folder)
+        number = found.meta["sessions"]
+        assert number in (1, 2), name
+        assert set(found.arrays["head/cw"].reshape(-1).tolist()) == {number}
+        kept = found.memory.rows.all()
+        assert set(map(tuple, kept)) <= {(0, k, 0) for k in range(30)}
+        rows.add(len(kept))
+    assert {29, 30} <= rows, "a flipped bit of a row costs that row"
+    put(folder, 9)
+    assert seen(folder) == (9, "cup")
+
+
+def answers(learner: Learner) -> bytes:
+    found = learner.probabilities(learner.extract(frames(12, 90, 200)))
+    return found.tobytes() + repr(learner.learned).encode()
+
+
+def test_a_deep_learner_answers_from_one_state(
+    open_deep: Callable[..., Learner], tmp_path: Path
+) -> None:
+    """Trunk, moments, labels and memory; the calls fail one after the other."""
+    folder = tmp_path / "state"
+    learner = open_deep(folder)
+    for number, label in enumerate("ab"):
+        learner.learn(frames(10 + number, 20), label)
+    before, files = answers(learner), contents(folder)
+    learner.learn(frames(200, 210), "c")
+    after = answers(learner)
+    learner.close()
+    for at in range(60):
+        write_all(folder, files)
+        learner = open_deep(folder)
+        assert answers(learner) == before
+
+        def fail(now: int, call: str) -> None:
+            if call != "close" and now >= at:  # noqa: B023
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        ended = before
+        try:
+            with recording(fail):
+                learner.learn(frames(200, 210), "c")
+            ended = after
+        except StateError as error:
+            ended = after if "in place" in str(error) else before
+        learner.close()
+        reopened = open_deep(folder)
+        assert answers(reopened) == ended
+        reopened.close()
+        if learner.sessions == 3:
+            break
+    else:
+        raise AssertionError("the commit never ended")
+
+
+SESSIONS = """
+import sys
+import numpy as np
+from lrtflite import Learner, regular_file
+with Learner.open(*sys.argv[1:3]) as learner:
+    rng = np.random.default_rng(0)
+    shape = learner.bundle.manifest.latent_shape
+    quick = learner.training.with_options(epochs=1, least_steps=1)
+    print(learner.sessions, flush=True)
+    while True:
+        learner.learn_latents(rng.random((10, *shape), np.float32), "mug", training=quick)
+        print(learner.sessions, flush=True)
+"""
+
+
+def test_kills_at_random_lose_nothing_that_was_committed(demo: Path, tmp_path: Path) -> None:
+    rng, folder = np.random.default_rng(0), tmp_path / "state"
+    least = 0
+    for _ in range(4 * TIMES):
+        command = [sys.executable, "-c", SESSIONS, str(demo), str(folder)]
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        ) as process:
+            assert process.stdout is not None
+            assert int(process.stdout.readline()) in (least, least + 1)
+            time.sleep(float(rng.uniform(0, 0.3)))
+            process.kill()
+            said = process.stdout.read().split()
+        committed = int(said[-1]) if said else least
+        with Learner.open(demo, folder, read_only=True) as learner:
+            assert learner.sessions in (committed, committed + 1)
+            least = learner.sessions
+    assert least > 0
+
+
+def test_a_second_process_is_kept_out(taught: Path) -> None:
+    script = "import sys; from lrtflite.checkpoint import Checkpoint; Checkpoint(sys.argv[1])"
+    command = [sys.executable, "-c", script, str(taught)]
+    checkpoint = Checkpoint(taught)
+    held = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "in use by another learner" in held.stderr
+    checkpoint.close()
+    assert subprocess.run(command, check=False).returncode == 0
