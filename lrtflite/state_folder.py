@@ -74,7 +74,8 @@ class StateFolder:
 
     def set_aside(self, path: Path, error: DamagedState) -> None:
         """Leave out a damaged generation, and say so; `took` renames it."""
-        _log.warning("The state %s is damaged; using the generation before it (%s)", path, error)
+        found = str(error).partition("; ")[0]  # its advice is for a folder with nothing else
+        _log.warning("The state %s is damaged (%s); using the generation before it", path, found)
         self.records.pop(number_of(path), None)
         if path not in self.damaged:
             self.damaged.append(path)
