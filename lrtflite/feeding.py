@@ -57,6 +57,11 @@ class Feeding:
         for name, most in limits.items():
             count = whole_number(name, getattr(self, name), least=1, most=most)
             object.__setattr__(self, name, count)
+        if self.least_steps > self.most_steps:
+            raise InputError(
+                f"Expected least_steps of at most most_steps, got {self.least_steps} and "
+                f"{self.most_steps}; change both"
+            )
         if self.gathers not in GATHERED:
             raise InputError(
                 f"Expected gathers as one of {', '.join(GATHERED)}, got {self.gathers!r}; "
@@ -70,7 +75,7 @@ class Feeding:
                 )
 
     def with_numbers(self, **numbers: int) -> Feeding:
-        """Return a copy with these `epochs` or `least_steps`."""
+        """Return a copy with these `epochs`, `least_steps` or `most_steps`."""
         return replace(self, **numbers)  # type: ignore[arg-type]
 
     def composition(self, *, new: int, stored: int) -> Composition:

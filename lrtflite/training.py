@@ -15,7 +15,7 @@ from lrtflite.feeding import Feeding
 
 Scalars = dict[str, NDArray[np.float32]]
 # Numbers of the feeding that a session may change; a signature may take them by name, as rates.
-NUMBERS = ("epochs", "least_steps")
+NUMBERS = ("epochs", "least_steps", "most_steps")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from lrtflite.errors import InputError
 from lrtflite.feeding import Composition, Feeding
 
-ADVICE = "(give such a number|choose one of these|give one of the two)"
+ADVICE = "(give such a number|choose one of these|give one of the two|change both)"
 
 
 def feeding(batch_size: int, new_per_batch: int, **others: Any) -> Feeding:
@@ -71,6 +71,8 @@ def test_without_replays_every_place_is_new() -> None:
         ({"new_per_batch": 9}, "new_per_batch as a whole number from 1 to 8, got 9"),
         ({"epochs": 0}, "epochs as a whole number from 1 to 100,000, got 0"),
         ({"least_steps": 1.5}, "least_steps as a whole number from 1 to 1,000,000, got 1.5"),
+        ({"most_steps": 0}, "most_steps as a whole number from 1 to 1,000,000, got 0"),
+        ({"least_steps": 9, "most_steps": 8}, "least_steps of at most most_steps, got 9 and 8"),
         ({"gathers": "all"}, "gathers as one of nothing, session, session and memory, got 'all'"),
         ({"replays": 1}, "replays as true or false, got 1"),
         ({"repeats": "no"}, "repeats as true or false, got 'no'"),

@@ -42,7 +42,12 @@ def test_moments_stay_unless_said(demo: Path, fields: dict[str, Any]) -> None:
 def test_the_training_is_made_of_feeding_and_rates(fields: dict[str, Any]) -> None:
     rate = {"value": 0.25, "least": 0.125, "most": 0.5, "meaning": "as a test"}
     found = read(fields, rates={"pace": rate}, merging={"cw": "sum by class", "past": "refuse"})
-    assert found.training.values == {"epochs": 4, "least_steps": 24, "pace": 0.25}
+    assert found.training.values == {
+        "epochs": 4,
+        "least_steps": 24,
+        "most_steps": 1_000_000,
+        "pace": 0.25,
+    }
     assert found.training.rates["pace"].meaning == "as a test"
     assert found.merging == {"cw": "sum by class", "past": "refuse"}
     assert read_manifest(found.to_json(), where="here") == found

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 import click
 
 from lrtflite.arguments import printable
+from lrtflite.feeding import MOST_STEPS
 
 if TYPE_CHECKING:
     from lrtflite.bundle import Bundle
+    from lrtflite.feeding import Feeding
     from lrtflite.manifest import Manifest
 
 
@@ -51,7 +53,7 @@ def command(bundle: str, as_json: bool) -> None:
             f"{feeding.batch_size} patterns, at most {feeding.new_per_batch} of them new; "
             + ("the rest is replayed" if feeding.replays else "nothing is replayed"),
         ),
-        ("training", f"{feeding.epochs} epochs, at least {feeding.least_steps} steps"),
+        ("training", f"{feeding.epochs} epochs, {_steps(feeding)}"),
         *(
             (f"rate {name}", f"{rate.value:g}" + (f" ({rate.meaning})" if rate.meaning else ""))
             for name, rate in manifest.rates.items()
@@ -91,6 +93,13 @@ def _knows(bundle: Bundle) -> str:
         f"{len(labels_of(state))} classes from {state.meta['sessions']} session(s), with "
         f"{len(state.memory)} latents to replay"
     )
+
+
+def _steps(feeding: Feeding) -> str:
+    if feeding.least_steps == feeding.most_steps:
+        return f"{feeding.least_steps} steps"
+    most = f", at most {feeding.most_steps}" if feeding.most_steps < MOST_STEPS else ""
+    return f"at least {feeding.least_steps} steps{most}"
 
 
 def _trains(manifest: Manifest) -> str:

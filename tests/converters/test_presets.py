@@ -24,6 +24,7 @@ def test_latent_replay_as_in_the_paper() -> None:
     assert found == {
         "epochs": 4,
         "least_steps": 1,
+        "most_steps": 1_000_000,
         "lr": 0.003,
         "trunk_lr": 0.0003,
         "first_lr": 0.001,
