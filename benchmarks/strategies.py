@@ -3,7 +3,8 @@
 Fifty classes: ten in the first session, then one class in each of 90 sessions, two visits each.
 Accuracy after the last session over the whole test set; forgetting, the mean over classes of the
 best accuracy after any tenth session minus the last; milliseconds of a session, in the median, from
-the last latent to the state on disk; and the bytes of the head's tensors. Strategies without replay
+the last latent to the state on disk; the bytes of the head's tensors; and the peak RAM of a learner
+with a full memory, in a process of its own, as `convert` measured it. Strategies without replay
 keep no latents.
 
     python benchmarks/strategies.py synthetic|photographs|shifted [--layer pool6] [--seeds 2000 ...]
@@ -51,8 +52,11 @@ def main() -> None:
     pooled = arguments.layer == "pool6"
     names = arguments.only or (AT_LAST if pooled else ABOVE)
     worlds: dict[int, World] = {}
-    print("| strategy | replay | accuracy by seed | mean | forgetting | session, ms | state, MB |")
-    print("| --- | --- | --- | --- | --- | --- | --- |")
+    titles = (
+        "strategy, replay, accuracy by seed, mean, forgetting, session (ms), state (MB), RAM (MB)"
+    )
+    print(f"| {titles.replace(',', ' |')} |")
+    print(f"|{' --- |' * len(titles.split(','))}")
     try:
         for name in names:
             bundle = bundle_of(case, arguments.layer, name)
@@ -82,9 +86,11 @@ def row(
         lost.append(forgotten)
         took.append(milliseconds)
     seeds = " ".join(f"{value:.3f}" for value in found)
+    measured = bundle.manifest.measured
+    ram = "not measured" if measured is None else f"{measured.ram_mb:.0f}"
     return (
         f"| {bundle.manifest.strategy} | {size} | {seeds} | {np.mean(found):.3f} | "
-        f"{np.mean(lost):.3f} | {np.median(took):.1f} | {state / 1e6:.2f} |"
+        f"{np.mean(lost):.3f} | {np.median(took):.1f} | {state / 1e6:.2f} | {ram} |"
     )
 
 
