@@ -60,11 +60,13 @@ def main() -> None:
     print(f"{describe_runtime(pick_runtime(arguments.runtime))}, 1 thread, on {this_machine()}")
 
 
-def bundle_of(case: Case, layer: str, strategy: str) -> Bundle:
+def bundle_of(case: Case, layer: str, strategy: str, *, preset: str | None = None) -> Bundle:
     words = ["--replay-layer", layer, "--weights", case.weights, "--strategy", strategy]
     words += ["--pooled"] if layer == POOLED else []
     backbone = "demo" if case.weights == "demo" else "imagenet"
     name = f"closed-form/{backbone}-{layer.replace('/', '-')}-{strategy}"
+    if preset is not None:
+        words, name = [*words, "--preset", preset], f"{name}-{preset}"
     return Bundle.open(converted(name, words))
 
 

@@ -8,6 +8,7 @@ with a full memory, in a process of its own, as `convert` measured it. Strategie
 keep no latents.
 
     python benchmarks/strategies.py synthetic|photographs|shifted [--layer pool6] [--seeds 2000 ...]
+    python benchmarks/strategies.py synthetic --only cwr --preset paper
     python benchmarks/strategies.py synthetic --only ewc --rate penalty=1000 --seeds 1000 1001
 """
 
@@ -45,6 +46,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--validation", action="store_true", help="judge a quarter of the training")
+    parser.add_argument("--preset", help="of `lrtflite convert`, such as paper")
     parser.add_argument("--rate", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--runtime", default="auto")
     arguments = parser.parse_args()
@@ -59,7 +61,7 @@ def main() -> None:
     print(f"|{' --- |' * len(titles.split(','))}")
     try:
         for name in names:
-            bundle = bundle_of(case, arguments.layer, name)
+            bundle = bundle_of(case, arguments.layer, name, preset=arguments.preset)
             never = pooled and name in CLOSED
             always = not pooled and name in CLOSED
             for size in (0,) if never else (case.memory,) if always else (case.memory, 0):
