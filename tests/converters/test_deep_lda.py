@@ -41,8 +41,17 @@ def network() -> Network:
     return small_network(seed=0, input_size=48)
 
 
-def make_head() -> DeepLdaHead:
-    trunk = Trunk(blocks_above(network(), LAYER, train_depthwise=True, top=TOP))
+@cache
+def moved_network() -> Network:
+    """Return a network whose trunk has moved, and whose other layers have not."""
+    moved = small_network(seed=0, input_size=48)
+    kernel = moved.model.get_layer(f"{TOP}/conv").kernel
+    kernel.assign(kernel * np.random.default_rng(3).uniform(0.5, 2, kernel.shape).astype("f"))
+    return moved
+
+
+def make_head(trained: Network | None = None) -> DeepLdaHead:
+    trunk = Trunk(blocks_above(trained or network(), LAYER, train_depthwise=True, top=TOP))
     original = blocks_above(network(), LAYER, train_depthwise=False)
     return DeepLdaHead(HeadPlan(SLOTS, BATCH, trunk, original=original))
 
@@ -101,31 +110,31 @@ def test_the_gradient_of_the_transform_is_autodiffs() -> None:
     np.testing.assert_allclose(pull(dz), expected, rtol=1e-4, atol=1e-5)
 
 
-def test_both_answers_against_numpy() -> None:
-    head = make_head()
+def test_all_answers_against_numpy() -> None:
+    head = make_head(moved_network())
     fresh = [batch([0, 1, 2], seed=1)], [batch([3, 1], seed=2)]
     session(head, fresh[0], [])
-    session(head, fresh[1], fresh[0])  # the trunk has not moved, because no step was taken
+    session(head, fresh[1], fresh[0])  # no step is taken
     state = saved(head)
     # The frozen sums count each pattern once, although the memory shows some of them again.
     np.testing.assert_array_equal(state["pattern_count"], [2 * BATCH])
     np.testing.assert_array_equal(state["refit_count"], [2 * BATCH])
     np.testing.assert_array_equal(state["refitted"], [1, 1, 1, 1, 0])
     probe = np.concatenate([latents_of(kind, 9) for kind in range(4)])
-    mixed, share = [], 2 * BATCH / (2 * BATCH + head.trunk.features)
-    for layer, name, weight in (
-        ("pool6", "temperature", 1 - share),
-        (TOP, "trained_temperature", share),
+    # Two trained forms with the weight N, and a frozen one with the weight F.
+    mixed, whole = [], 4 * BATCH + head.trunk.features
+    for model, layer, name, weight in (
+        (network(), "pool6", "temperature", head.trunk.features / whole),
+        (moved_network(), TOP, "trained_temperature", 2 * BATCH / whole),
+        (moved_network(), "pool6", "trained_last_temperature", 2 * BATCH / whole),
     ):
         pooled = layer == "pool6"
-        above = keras.Model(
-            network().layer(LAYER).output, network().output(layer, pooled=not pooled)
-        )
+        above = keras.Model(model.layer(LAYER).output, model.output(layer, pooled=not pooled))
         reference = LdaReference(4, above(probe).shape[1])
         for part in (*fresh[0], *fresh[1]):
             reference.gather(above(part["latents"]).numpy(), part["targets"].argmax(1))
         mixed.append(weight * logs(reference, above(probe).numpy(), state[name].item()))
-    expected = np.exp(mixed[0] + mixed[1])
+    expected = np.exp(sum(mixed))
     expected /= expected.sum(1, keepdims=True)
     found = head.run("infer", latents=probe)["probabilities"]
     np.testing.assert_allclose(found[:, :4], expected, atol=2e-3)

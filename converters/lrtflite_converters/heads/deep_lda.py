@@ -1,12 +1,14 @@
-"""A closed form above a trunk that trains, next to one on the original trunk.
+"""Closed forms above a trunk that trains, next to one on the original trunk.
 
-Two closed forms answer together. The frozen one stands on the trunk as it was converted, and its
-sums count every pattern once, so no session can overwrite them. The trained one stands on the trunk
-as it is now; its sums are gathered again in each session, from the session and the memory. The
-log-probabilities are mixed, the trained one with the share N / (N + F): N patterns of F features
-say little while N is small.
+Closed forms answer together. The frozen one stands on the trunk as it was converted, and its sums
+count every pattern once, so no session can overwrite them. The trained ones stand on the trunk as
+it is now: on the average of its output, and, if it ends below the pooled layer, on that layer too,
+which the original layers in between lead to. Their sums are gathered again in each session, from
+the session and the memory. The log-probabilities are mixed, each trained form with the weight N,
+the number of its patterns, and the frozen form with the weight F, the number of features: N
+patterns of F features say little while N is small.
 
-The trunk trains against the trained closed form itself, whose weights do not move in the meantime:
+The trunk trains against the first trained form itself, whose weights do not move in the meantime:
 the loss is a cross entropy of its scores, among the classes that it knew before the session. A new
 class joins in the next session, through the memory. So a session cannot pull the trunk towards its
 own new class. The scores are divided by `softness` times the temperature of the frozen form. The
@@ -20,6 +22,7 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
+from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.class_sums import transform
 from lrtflite_converters.differentiable import matmul, softmax_cross_entropy
 from lrtflite_converters.heads.head import Head, HeadPlan, Rates
@@ -36,7 +39,11 @@ _NEVER = 1e9
 
 
 class DeepLdaHead(Head):
-    """A frozen and a trained closed form; `trunk` ends where the trained one begins."""
+    """Frozen and trained closed forms; `trunk` ends where the first trained one begins.
+
+    `rest` are the original blocks from the trunk's output to the pooled layer; empty if the trunk
+    ends there.
+    """
 
     scalars: Mapping[str, Sequence[str]] = {
         "begin": ("rest_below",),
@@ -49,15 +56,26 @@ class DeepLdaHead(Head):
 
     def __init__(self, plan: HeadPlan) -> None:
         assert plan.original is not None
-        object.__setattr__(self, "original", Trunk(plan.original, scale=plan.trunk.scale))
+        original, trunk = plan.original, plan.trunk.chain
+        # The last block of a trunk averages its output.
+        rest = (
+            original.blocks[len(trunk.blocks) - 1 :]
+            if len(original.blocks) > len(trunk.blocks)
+            else ()
+        )
+        object.__setattr__(self, "original", Trunk(original, scale=plan.trunk.scale))
+        object.__setattr__(self, "rest", Chain(rest, trunk.blocks[-1].image))
         super().__init__(plan)
 
     original: Trunk
+    rest: Chain
 
     def build(self) -> None:
         self.frozen = LdaSums(self.slots, self.original.features)
-        self.trained = LdaSums(self.slots, self.trunk.features)
-        # 1 for each class that the trained form has an answer for; patterns that it stands on.
+        self.trained = {"trained": LdaSums(self.slots, self.trunk.features)}
+        if self.rest.blocks:
+            self.trained["trained_last"] = LdaSums(self.slots, self.original.features)
+        # 1 for each class that trained forms have an answer for; patterns that they stand on.
         self.refitted = tf.Variable(tf.zeros(self.slots), name="refitted")
         self.refit_count = tf.Variable(tf.zeros(1), name="refit_count")
         self.share = tf.Variable([0.0], name="share")
@@ -65,7 +83,11 @@ class DeepLdaHead(Head):
 
     @property
     def state(self) -> dict[str, tf.Variable]:
-        trained = {f"trained_{name}": each for name, each in self.trained.answer.state.items()}
+        trained = {
+            f"{form}_{name}": each
+            for form, sums in self.trained.items()
+            for name, each in sums.answer.state.items()
+        }
         refit = {"refitted": self.refitted, "refit_count": self.refit_count}
         return {**self.frozen.state, **trained, **refit, **self.trunk.state}
 
@@ -77,12 +99,16 @@ class DeepLdaHead(Head):
         scores = self.frozen.answer.scores(z)
         logs = _log_softmax(scores / self.frozen.answer.temperature, learned)
         refitted = self.refitted * learned
-        answer = self.trained.answer
-        own = answer.scores(transform(self.trunk.infer(latents))) / answer.temperature
-        # A class without patterns in the memory has the frozen answer only.
-        others = _log_softmax(own, refitted) * refitted + logs * (1.0 - refitted)
-        share = self.refit_count / (self.refit_count + float(self.trunk.features))
-        mixed = tf.exp(share * others + (1.0 - share) * logs) * learned
+        weight, total = float(self.trunk.features), self.refit_count * len(self.trained)
+        mixed = weight * logs
+        for sums, features in zip(
+            self.trained.values(), self._trained_features([self.trunk.first(latents)])
+        ):
+            own = sums.answer.scores(transform(features)) / sums.answer.temperature
+            # A class without patterns in the memory has the frozen answer only.
+            others = _log_softmax(own, refitted) * refitted + logs * (1.0 - refitted)
+            mixed += self.refit_count * others
+        mixed = tf.exp(mixed / (weight + total)) * learned
         total = tf.maximum(tf.reduce_sum(mixed, axis=-1, keepdims=True), 1e-30)
         masked = scores - _NEVER * (1.0 - learned)
         return {
@@ -97,14 +123,15 @@ class DeepLdaHead(Head):
     def begin(self, counts: Tensor, rates: Rates) -> None:
         zero = tf.minimum(tf.reduce_min(counts), 0.0)
         self.trunk.begin(zero)
-        self.trained.clear(zero)
+        for sums in self.trained.values():
+            sums.clear(zero)
         self.share.assign(tf.reshape(self.more_trains(counts, rates), [1]))
 
     def train(self, latents: Tensor, targets: Tensor, rates: Rates) -> Outputs:
         """Move the trunk by one SGD step; the closed form stays as it is."""
         passed = self.trunk.train(latents, rates)
         z, pull_z = transform_pullback(passed.features)
-        answer, known = self.trained.answer, self.refitted
+        answer, known = self.trained["trained"].answer, self.refitted
         divisor = rates["softness"] * tf.reshape(self.frozen.answer.temperature, [])
         weights = tf.convert_to_tensor(answer.weights) / divisor
         scores = matmul(z, weights, transpose_b=True) + answer.bias / divisor
@@ -128,7 +155,9 @@ class DeepLdaHead(Head):
         self.gather_from(latents, targets, rates, tf.zeros([]))
 
     def gather_from(self, latents: Tensor, targets: Tensor, rates: Rates, replayed: Tensor) -> None:
-        self.trained.gather(self.trunk.infer_parts(latents), targets)
+        found = self._trained_features(self.trunk.parts(latents))
+        for sums, features in zip(self.trained.values(), found):
+            sums.gather(features, targets)
 
         def count_once() -> Tensor:
             self.frozen.gather(self._frozen_features(latents), targets)
@@ -139,19 +168,37 @@ class DeepLdaHead(Head):
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:
         self.frozen.solve(rates["temperature"])
-        self.trained.solve(rates["temperature"])
-        self.refitted.assign(self.trained.classes.learned())
-        self.refit_count.assign(self.trained.classes.patterns)
+        for sums in self.trained.values():
+            sums.solve(rates["temperature"])
+        classes = self.trained["trained"].classes
+        self.refitted.assign(classes.learned())
+        self.refit_count.assign(classes.patterns)
 
     def forget(self, mask: Tensor) -> None:
         self.frozen.forget(mask)
-        self.trained.answer.forget(mask)
+        for sums in self.trained.values():
+            sums.answer.forget(mask)
         self.refitted.assign(self.refitted * (1.0 - mask))
 
     def _frozen_features(self, latents: Tensor) -> Tensor:
         chain = self.original.chain
-        values = {name: tf.constant(value, tf.float32) for name, value in chain.tensors.items()}
-        return chain.infer(self.original.first(latents), values)
+        return chain.infer(self.original.first(latents), _constants(chain))
+
+    def _trained_features(self, parts: Sequence[Tensor]) -> list[Tensor]:
+        """Return the features (n, F) of each trained form, from the parts of a mini-batch."""
+        *body, pooling = self.trunk.chain.blocks
+        values, found = self.trunk.values(), []
+        for part in parts:
+            image = Chain(tuple(body), self.trunk.chain.image).infer(part, values)
+            ends = [pooling.infer(image, values)]
+            if self.rest.blocks:
+                ends.append(self.rest.infer(image, _constants(self.rest)))
+            found.append(ends)
+        return [tf.concat(each, axis=0) for each in zip(*found)]
+
+
+def _constants(chain: Chain) -> dict[str, Tensor]:
+    return {name: tf.constant(value, tf.float32) for name, value in chain.tensors.items()}
 
 
 def _log_softmax(scores: Tensor, classes: Tensor) -> Tensor:
