@@ -4,7 +4,7 @@ Two closed forms answer together. The frozen one stands on the trunk as it was c
 sums count every pattern once, so no session can overwrite them. The trained one stands on the trunk
 as it is now; its sums are gathered again in each session, from the session and the memory. The
 log-probabilities are mixed, the trained one with the share N / (N + F): N patterns of F features
-say little while N is small.
+say little while N is small. A class that left the memory keeps its frozen probability.
 
 The trunk trains against the trained closed form itself, whose weights do not move in the meantime:
 the loss is a cross entropy of its scores, among the classes that it knew before the session. A new
@@ -22,7 +22,7 @@ import tensorflow as tf
 
 from lrtflite_converters.class_sums import transform
 from lrtflite_converters.differentiable import matmul, softmax_cross_entropy
-from lrtflite_converters.heads.head import Head, HeadPlan, Rates
+from lrtflite_converters.heads.head import Head, HeadPlan, Rates, softmax_over
 from lrtflite_converters.lda_sums import LdaSums
 from lrtflite_converters.parameter import Sgd
 from lrtflite_converters.regularisers.regulariser import Regulariser
@@ -75,18 +75,18 @@ class DeepLdaHead(Head):
     def infer(self, latents: Tensor) -> Outputs:
         z, learned = transform(self._frozen_features(latents)), self.learned()
         scores = self.frozen.answer.scores(z)
-        logs = _log_softmax(scores / self.frozen.answer.temperature, learned)
-        refitted = self.refitted * learned
-        answer = self.trained.answer
+        frozen = scores / self.frozen.answer.temperature
+        answer, refitted = self.trained.answer, self.refitted * learned
         own = answer.scores(transform(self.trunk.infer(latents))) / answer.temperature
-        # A class without patterns in the memory has the frozen answer only.
-        others = _log_softmax(own, refitted) * refitted + logs * (1.0 - refitted)
         share = self.refit_count / (self.refit_count + float(self.trunk.features))
-        mixed = tf.exp(share * others + (1.0 - share) * logs) * learned
-        total = tf.maximum(tf.reduce_sum(mixed, axis=-1, keepdims=True), 1e-30)
+        mixed = softmax_over(share * own + (1.0 - share) * frozen, refitted)
+        # A class without patterns in the memory has the frozen answer only, so the trained form
+        # divides no more than the frozen one gives to all of its classes.
+        alone = softmax_over(frozen, learned)
+        whole = tf.reduce_sum(alone * refitted, axis=-1, keepdims=True)
         masked = scores - _NEVER * (1.0 - learned)
         return {
-            "probabilities": mixed / total,
+            "probabilities": whole * mixed + (1.0 - refitted) * alone,
             "familiarity": self.frozen.classes.familiarity(z, masked),
         }
 
@@ -108,8 +108,8 @@ class DeepLdaHead(Head):
         divisor = rates["softness"] * tf.reshape(self.frozen.answer.temperature, [])
         weights = tf.convert_to_tensor(answer.weights) / divisor
         scores = matmul(z, weights, transpose_b=True) + answer.bias / divisor
-        wanted = targets * known
-        loss, pull = softmax_cross_entropy(scores - _NEVER * (1.0 - known), wanted)
+        scores -= _NEVER * (1.0 - known)
+        loss, pull = softmax_cross_entropy(scores, targets * known)
         (error,) = pull(tf.ones([]))
         share = tf.reshape(tf.convert_to_tensor(self.share), [])
         sgd = Sgd(rates["trunk_lr"], rates["momentum"], rates["weight_decay"])
@@ -152,8 +152,3 @@ class DeepLdaHead(Head):
         chain = self.original.chain
         values = {name: tf.constant(value, tf.float32) for name, value in chain.tensors.items()}
         return chain.infer(self.original.first(latents), values)
-
-
-def _log_softmax(scores: Tensor, classes: Tensor) -> Tensor:
-    """Return the logarithms of a softmax over the given classes; far below 0 for all others."""
-    return tf.nn.log_softmax(scores - _NEVER * (1.0 - classes))
