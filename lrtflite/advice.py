@@ -13,7 +13,8 @@ ENOUGH = 10
 def few_classes(manifest: Manifest, *, learned: int, coming: int) -> str | None:
     """Return a warning if a trunk would learn its first classes a few at a time, else None.
 
-    A head that gathers the memory refits its last layer, and does not drift (docs/studies/trunk.md).
+    A head that gathers the memory refits its last layer and does not drift
+    (docs/studies/trunk.md).
     """
     refits = manifest.feeding.gathers == SESSION_AND_MEMORY
     if not manifest.trains_trunk or refits:

@@ -10,7 +10,9 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 # Up to the end of the code: a backtick, or the end of an indented line.
-COMMAND = re.compile(r"`python\s+benchmarks/(\w+)\.py([^`]*)`|^ {4}python benchmarks/(\w+)\.py(.*)$", re.M)
+COMMAND = re.compile(
+    r"`python\s+benchmarks/(\w+)\.py([^`]*)`|^ {4}python benchmarks/(\w+)\.py(.*)$", re.M
+)
 
 
 def commands(page: Path) -> list[tuple[str, str]]:

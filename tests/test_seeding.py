@@ -14,9 +14,7 @@ from lrtflite.seeding import seed_memory
 from lrtflite.state_file import read_state
 
 
-@pytest.mark.parametrize(
-    ("strategy", "gathers"), [("steps", "nothing"), ("gathering", "session")]
-)
+@pytest.mark.parametrize(("strategy", "gathers"), [("steps", "nothing"), ("gathering", "session")])
 def test_a_head_that_does_not_start_from_a_classifier_is_taught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str, gathers: str
 ) -> None:

@@ -109,7 +109,9 @@ def test_the_teacher_of_lwf_is_the_trunk_before_the_session() -> None:
     moved = saved(head)
     assert any(not np.array_equal(moved[name], before[name]) for name in head.trunk.state)
     latents, targets = batch(6)
-    outcome = head.run("train_last", latents=latents, targets=targets, **fed(head, "train_last", RATES))
+    outcome = head.run(
+        "train_last", latents=latents, targets=targets, **fed(head, "train_last", RATES)
+    )
     teacher = keras_trunk(before, before["weights"])
     old = teacher.above(latents, training=False).numpy() @ before["weights"][:3].T
     answers = np.pad(tf.nn.softmax(old).numpy(), ((0, 0), (0, 1)))
