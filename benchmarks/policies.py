@@ -6,6 +6,7 @@ the accuracy over the whole test set after the last session. The interval is tha
 difference to the first policy, `algorithm1`, over the seeds.
 
     python benchmarks/policies.py synthetic [--memories 150 500 1500] [--seeds 2000 2001 2002]
+    python benchmarks/policies.py synthetic --visits 6
     python benchmarks/policies.py photographs --validation
 """
 
@@ -42,6 +43,7 @@ def main() -> None:
     parser.add_argument("case", choices=CASES)
     parser.add_argument("--memories", type=int, nargs="+", default=[150, 500, 1500])
     parser.add_argument("--seeds", type=int, nargs="+")
+    parser.add_argument("--visits", type=int, default=2, help="sessions of each class")
     parser.add_argument("--policies", nargs="+", choices=list(POLICIES), default=list(POLICIES))
     parser.add_argument(
         "--validation", action="store_true", help="test on a quarter of the training frames"
@@ -76,7 +78,7 @@ def judge(arguments: argparse.Namespace) -> dict[tuple[str, int], list[float]]:
     bundle = bundle_of(case, "pool6", "cwr")
     found: dict[tuple[str, int], list[float]] = {}
     for seed in arguments.seeds or SEEDS[arguments.case]:
-        world = extract(bundle, case.dataset, seed=seed, visits=2, runtime=runtime)
+        world = extract(bundle, case.dataset, seed=seed, visits=arguments.visits, runtime=runtime)
         world = world.validation() if arguments.validation else world
         for memory in arguments.memories:
             for policy in arguments.policies:

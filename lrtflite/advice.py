@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lrtflite.feeding import SESSION_AND_MEMORY
 from lrtflite.manifest import Manifest
 
 # Minimum number of classes that a trunk should learn in its first session. A trunk that learns its
@@ -10,8 +11,15 @@ ENOUGH = 10
 
 
 def few_classes(manifest: Manifest, *, learned: int, coming: int) -> str | None:
-    """Return a warning if a trunk would learn its first classes a few at a time, else None."""
-    if not manifest.trains_trunk or learned or coming >= ENOUGH or manifest.slots < ENOUGH:
+    """Return a warning if a trunk would learn its first classes a few at a time, else None.
+
+    A head that gathers the memory refits its last layer and does not drift
+    (docs/studies/trunk.md).
+    """
+    refits = manifest.feeding.gathers == SESSION_AND_MEMORY
+    if not manifest.trains_trunk or refits:
+        return None
+    if learned or coming >= ENOUGH or manifest.slots < ENOUGH:
         return None
     return (
         f"Every layer above {manifest.replay_layer} trains, and the first session has {coming} "

@@ -24,10 +24,16 @@ def seed_memory(bundle: Path, frames: Path) -> None:
         images, slots = archive["images"], archive["slots"]
     with Learner.open(bundle, replay_size=len(images)) as learner:
         latents = learner.extract(images)
-        learner.memory.update(latents, slots, session=1, rng=np.random.default_rng(0))
-        labels = [str(learner.labels[slot]) for slot in slots]
-        history = History().with_session(Counter(labels))
-        write_state(bundle / INITIAL_FILE, learner.snapshot(history=history))
+        if learner.learned:
+            learner.memory.update(latents, slots, session=1, rng=np.random.default_rng(0))
+            labels = [str(learner.labels[slot]) for slot in slots]
+            state = learner.snapshot(history=History().with_session(Counter(labels)))
+        else:
+            # The head could not start from the host's classifier. A closed form never sees stored
+            # latents again, so without this session their classes would have no answer.
+            learner.learn_latents(latents, slot=slots.tolist())
+            state = learner.snapshot()
+        write_state(bundle / INITIAL_FILE, state)
 
 
 if __name__ == "__main__":

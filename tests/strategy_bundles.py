@@ -11,10 +11,11 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SLOTS, SIZE = 6, 32
 LAYERS = {"last": "pool6", "deep": "conv5_6/dw"}
-# Strategies at each place; the default ones, and closed forms, have tests of their own.
+# Strategies at each place; the default ones, and closed forms without a trunk, have tests of their
+# own.
 BUNDLES = {
     "last": ("ewc", "lwf", "naive", "dslda"),
-    "deep": ("ar1", "ewc", "lwf", "naive"),
+    "deep": ("ar1", "ewc", "lwf", "naive", "lda"),
 }
 NAMES = tuple(f"{place}-{strategy}" for place, names in BUNDLES.items() for strategy in names)
 # Another rate in the first session, and everything else of the paper.

@@ -24,6 +24,9 @@ def test_a_trunk_should_learn_several_classes_first(demo: Path) -> None:
     assert few_classes(deep, learned=0, coming=10) is None
     assert few_classes(deep, learned=3, coming=1) is None
     assert few_classes(last, learned=0, coming=1) is None
+    # A closed form above the trunk is refitted, so classes may come one by one.
+    refitted = replace(deep.feeding, gathers="session and memory")
+    assert few_classes(replace(deep, feeding=refitted), learned=0, coming=1) is None
     # A bundle for a few classes has no other choice.
     assert few_classes(replace(deep, labels=(None,) * 5), learned=0, coming=1) is None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -11,7 +12,8 @@ import numpy as np
 import pytest
 
 from lrtflite import Bundle, Learner
-from lrtflite.errors import StateError
+from lrtflite.errors import NoFreeSlot, StateError
+from lrtflite.session import Phase, Progress
 from lrtflite.verify import verify_bundle
 from strategy_bundles import NAMES, PAPER
 
@@ -75,6 +77,65 @@ def test_a_state_that_is_reopened_learns_on_as_if_it_had_not_been(
         part.forget("thing 1")
         assert "thing 1" not in part.learned
         assert (part.probabilities(probe)[:, 1] == 0).all()
+
+
+@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("phase", [Phase.TRAIN, Phase.GATHER])
+def test_a_session_that_fails_in_the_middle_leaves_nothing_behind(
+    bundles: Path, name: str, phase: str
+) -> None:
+    class Stopped(Exception):
+        pass
+
+    def stop(progress: Progress) -> None:
+        if progress.phase == phase:
+            raise Stopped
+
+    with Learner.open(bundles / name) as whole, Learner.open(bundles / name) as failing:
+        sessions(whole, range(2))
+        sessions(failing, range(2))
+        probe = np.concatenate([cloud(whole, kind, seed=9) for kind in range(4)])
+        before = whole.probabilities(probe)
+        with suppress(Stopped):
+            failing.learn_latents(cloud(failing, 5), "another", on_progress=stop)
+            return  # this strategy has no such phase
+        np.testing.assert_array_equal(failing.probabilities(probe), before)
+        assert "another" not in failing.labels
+        for learner in (whole, failing):
+            sessions(learner, range(2, 3))
+        np.testing.assert_array_equal(failing.probabilities(probe), whole.probabilities(probe))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_class_can_be_forgotten_and_its_slot_taught_again(bundles: Path, name: str) -> None:
+    with Learner.open(bundles / name) as learner:
+        sessions(learner, range(4))
+        for extra in ("fifth", "sixth"):  # every slot is taken
+            learner.learn_latents(cloud(learner, 4 + len(extra)), extra)
+        with pytest.raises(NoFreeSlot):
+            learner.learn_latents(cloud(learner, 4), "seventh")
+        learner.forget("thing 1")
+        assert not (learner.memory.slots == 1).any()
+        learner.learn_latents(cloud(learner, 20), "new")
+        assert learner.labels[1] == "new"
+        found = learner.probabilities(cloud(learner, 20, seed=3))
+        np.testing.assert_allclose(found.sum(1), 1, rtol=1e-4)
+        if "lwf" not in name and name not in PAPER:  # these learn a class slowly
+            assert (found.argmax(1) == 1).mean() > 0.5
+        # A session of a known class alone.
+        learner.learn_latents(cloud(learner, 20, seed=4), "new")
+        assert len(learner.learned) == 6
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_one_pattern_of_one_class_without_a_memory(bundles: Path, name: str) -> None:
+    with Learner.open(bundles / name, replay_size=0) as learner:
+        for number in range(3):
+            learner.learn_latents(cloud(learner, number, count=1), f"thing {number}")
+        assert len(learner.memory) == 0
+        found = learner.probabilities(cloud(learner, 2))
+        np.testing.assert_allclose(found.sum(1), 1, rtol=1e-4)
+        assert learner.learned == ("thing 0", "thing 1", "thing 2")
 
 
 def test_a_state_of_another_strategy_is_refused(bundles: Path, tmp_path: Path) -> None:

@@ -58,16 +58,18 @@ class ExportOptions:
     def __post_init__(self) -> None:
         place = self.place(MEASURED_FEATURES)
         self.architecture.check_layer(self.layer)
-        self.chosen_strategy.check(self.strategy_name, place)
         self._check_pooled()
+        self.chosen_strategy.check(self.strategy_name, place)
         if self.preset is not None:
             PRESETS.choose(self.preset).check(self.preset, self.strategy_name, place)
         self._check_minibatch()
         self._check_moments()
         if not self.train_depthwise and not place.trains_trunk:
+            where = f"with --pooled at {self.layer}" if self.pooled else f"at {self.layer}"
+            instead = "leave --pooled out" if self.pooled else "choose a lower --replay-layer"
             raise ModelError(
-                f"Expected no --freeze-depthwise at {self.layer}, where only the last layer "
-                "trains; leave it out, or choose a lower --replay-layer"
+                f"Expected no --freeze-depthwise {where}, where only the last layer trains; "
+                f"leave it out, or {instead}"
             )
         self.training(MEASURED_FEATURES)  # raises for a rate that is unknown or out of its limits
         check_memory(*self.memory)

@@ -17,7 +17,8 @@ from lrtflite_converters.defaults import Place
 # Mini-batch of the paper's experiments, and the new patterns in it.
 PAPER_BATCH, PAPER_NEW = 128, 21
 PAPER_EPOCHS = 4
-# Rates of the paper's later batches, by their names here; a strategy has some of them.
+# Rates of the paper's later batches, by their names here; a strategy has some of them. The paper's
+# w, `importance_rate`, is missing: it is the default of `ar1`, and EWC has no w.
 PAPER_RATES: Mapping[str, float] = {
     "lr": 0.003,
     "trunk_lr": 0.0003,
@@ -29,7 +30,6 @@ PAPER_RATES: Mapping[str, float] = {
     "r_max": 1.25,
     "d_max": 0.5,
     "max_f": 0.001,
-    "importance_rate": 0.5,
     "protection": 1.0,
     "shrinkage": 1e-4,
 }

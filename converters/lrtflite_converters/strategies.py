@@ -76,6 +76,12 @@ class Strategy:
         """Raise ModelError if the strategy does not fit the replay layer."""
         if self.trunk is None or self.trunk == place.trains_trunk:
             return
+        if self.trunk and place.pooled and place.architecture.trains_trunk(place.replay_layer):
+            raise ModelError(
+                f"Expected no --pooled with the strategy {name!r}, which trains the layers above "
+                f"{place.replay_layer}; leave --pooled out, or leave --strategy out, which uses "
+                f"{default_strategy(place)!r}"
+            )
         layers = place.architecture.resting_layers
         where = f"at {' or '.join(layers)}" if not self.trunk else f"below {layers[0]}"
         raise ModelError(

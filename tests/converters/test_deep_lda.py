@@ -207,6 +207,54 @@ def test_training_lowers_the_loss_and_a_new_class_alone_moves_nothing() -> None:
         np.testing.assert_array_equal(value, before[name], err_msg=name)
 
 
+def test_a_class_that_left_the_memory_keeps_its_frozen_probability() -> None:
+    head = make_head()
+    session(head, [batch([0, 1, 2], seed=1)], [])
+    session(head, [batch([3], seed=1)], [batch([0], seed=1)])  # 1 and 2 are not in the memory
+    state = saved(head)
+    np.testing.assert_array_equal(state["refitted"], [1, 0, 0, 1, 0])
+    probe = np.concatenate([latents_of(kind, 9) for kind in range(4)])
+    found = head.run("infer", latents=probe)["probabilities"]
+    # Without patterns under the trained form, the frozen one alone answers.
+    head.run("restore", **{**state, "refit_count": np.zeros(1, "f")})
+    frozen = head.run("infer", latents=probe)["probabilities"]
+    # The trained form decides between 0 and 3 only.
+    np.testing.assert_allclose(found[:, [1, 2]], frozen[:, [1, 2]], rtol=1e-4, atol=1e-7)
+    np.testing.assert_allclose(found.sum(1), 1, rtol=1e-5)
+    assert np.abs(found - frozen).max() > 1e-3
+
+
+def test_probabilities_add_up_where_two_forms_contradict_each_other() -> None:
+    head = make_head()
+    session(head, [batch([0, 1], seed=1)], [])
+    state = saved(head)
+    # The frozen form is sure of 0, the trained one is sure of 1, both beyond what float32 holds.
+    sure = {
+        "bias": np.array([900, 0, 0, 0, 0], "f"),
+        "trained_bias": np.array([0, 900, 0, 0, 0], "f"),
+        "refit_count": np.array([head.trunk.features], "f"),
+    }
+    same = {name: np.ones(1, "f") for name in ("temperature", "trained_temperature")}
+    forms = ("weights", "trained_weights", "trained_last_weights", "trained_last_bias")
+    flat = {name: np.zeros_like(state[name]) for name in forms}
+    head.run("restore", **{**state, **sure, **same, **flat})
+    found = head.run("infer", latents=latents_of(0, 5))["probabilities"]
+    np.testing.assert_allclose(found[:, :2], 0.5, rtol=1e-4)
+
+
+def test_the_accuracy_of_a_step_is_among_the_known_classes() -> None:
+    head = make_head()
+    known = [batch([0, 1], seed=1)]
+    session(head, known, [])
+    # All known classes score below 0, which is the score of the others.
+    bias = saved(head)["trained_bias"] - np.array([1e4, 1e4, 0, 0, 0], "f")
+    head.run("restore", **{**saved(head), "trained_bias": bias})
+    counts = known[0]["targets"].sum(0)
+    head.run("begin", counts=counts, **fed(head, "begin", RATES))
+    outcome = head.run("train", **known[0], **fed(head, "train", RATES))
+    assert outcome["accuracy"].item() > 0.9
+
+
 def test_forget_drops_a_class_from_both() -> None:
     head = make_head()
     session(head, [batch([0, 1, 2], seed=1)], [])

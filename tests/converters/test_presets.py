@@ -57,6 +57,9 @@ def test_strategies_with_values_of_their_own() -> None:
     ar1 = values("conv5_4/dw", "ar1")
     assert (ar1["max_f"], ar1["importance_rate"], ar1["protection"]) == (0.001, 0.5, 1.0)
     assert ar1["penalty"] == 0.0
+    # EWC adds up the whole Fisher information of each session: w belongs to Synaptic Intelligence.
+    assert values("pool6", "ewc")["importance_rate"] == 1.0
+    assert values("conv5_4/dw", "ewc")["importance_rate"] == 1.0
     assert values("pool6", "dslda")["shrinkage"] == 1e-4
 
 

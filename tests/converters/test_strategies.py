@@ -59,6 +59,18 @@ def test_every_strategy_is_refused_by_name_where_it_does_not_fit() -> None:
                 ExportOptions(strategy=strategy, replay_layer=layer)
 
 
+def test_averaged_latents_are_named_where_they_leave_nothing_to_train() -> None:
+    """The layer itself would fit, so the message must not send the user to a lower one."""
+    for strategy in ("ar1free", "ar1"):
+        message = f"no --pooled with the strategy '{strategy}'.*leave --pooled out.* uses 'cwr'"
+        with pytest.raises(ModelError, match=message):
+            ExportOptions(strategy=strategy, replay_layer="conv5_4/dw", pooled=True)
+        with pytest.raises(ModelError, match="a layer between images and pool6 with --pooled"):
+            ExportOptions(strategy=strategy, replay_layer="pool6", pooled=True)
+    with pytest.raises(ModelError, match=r"with --pooled at conv5_4/dw.*leave --pooled out"):
+        ExportOptions(replay_layer="conv5_4/dw", pooled=True, train_depthwise=False)
+
+
 @pytest.mark.parametrize("strategy", ["ar1free", "ar1", "ewc", "lwf", "naive"])
 @pytest.mark.parametrize("layer", ["images", "conv5_4/dw"])
 def test_replay_does_not_depend_on_the_strategy(strategy: str, layer: str) -> None:

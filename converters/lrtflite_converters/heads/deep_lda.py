@@ -6,7 +6,8 @@ it is now: on the average of its output, and, if it ends below the pooled layer,
 which the original layers in between lead to. Their sums are gathered again in each session, from
 the session and the memory. The log-probabilities are mixed, each trained form with the weight N,
 the number of its patterns, and the frozen form with the weight F, the number of features: N
-patterns of F features say little while N is small.
+patterns of F features say little while N is small. A class that left the memory keeps its frozen
+probability.
 
 The trunk trains against the first trained form itself, whose weights do not move in the meantime:
 the loss is a cross entropy of its scores, among the classes that it knew before the session. A new
@@ -25,7 +26,7 @@ import tensorflow as tf
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.class_sums import transform
 from lrtflite_converters.differentiable import matmul, softmax_cross_entropy
-from lrtflite_converters.heads.head import Head, HeadPlan, Rates
+from lrtflite_converters.heads.head import Head, HeadPlan, Rates, softmax_over
 from lrtflite_converters.lda_sums import LdaSums
 from lrtflite_converters.parameter import Sgd
 from lrtflite_converters.regularisers.regulariser import Regulariser
@@ -97,22 +98,21 @@ class DeepLdaHead(Head):
     def infer(self, latents: Tensor) -> Outputs:
         z, learned = transform(self._frozen_features(latents)), self.learned()
         scores = self.frozen.answer.scores(z)
-        logs = _log_softmax(scores / self.frozen.answer.temperature, learned)
-        refitted = self.refitted * learned
-        weight, total = float(self.trunk.features), self.refit_count * len(self.trained)
-        mixed = weight * logs
-        for sums, features in zip(
-            self.trained.values(), self._trained_features([self.trunk.first(latents)])
-        ):
+        frozen, refitted = scores / self.frozen.answer.temperature, self.refitted * learned
+        found = self._trained_features([self.trunk.first(latents)])
+        mixed = float(self.trunk.features) * frozen
+        for sums, features in zip(self.trained.values(), found):
             own = sums.answer.scores(transform(features)) / sums.answer.temperature
-            # A class without patterns in the memory has the frozen answer only.
-            others = _log_softmax(own, refitted) * refitted + logs * (1.0 - refitted)
-            mixed += self.refit_count * others
-        mixed = tf.exp(mixed / (weight + total)) * learned
-        total = tf.maximum(tf.reduce_sum(mixed, axis=-1, keepdims=True), 1e-30)
+            mixed += self.refit_count * own
+        whole = float(self.trunk.features) + self.refit_count * float(len(self.trained))
+        refit = softmax_over(mixed / whole, refitted)
+        # A class without patterns in the memory has the frozen answer only, so trained forms divide
+        # no more than the frozen one gives to all of their classes.
+        alone = softmax_over(frozen, learned)
+        divided = tf.reduce_sum(alone * refitted, axis=-1, keepdims=True)
         masked = scores - _NEVER * (1.0 - learned)
         return {
-            "probabilities": mixed / total,
+            "probabilities": divided * refit + (1.0 - refitted) * alone,
             "familiarity": self.frozen.classes.familiarity(z, masked),
         }
 
@@ -135,8 +135,8 @@ class DeepLdaHead(Head):
         divisor = rates["softness"] * tf.reshape(self.frozen.answer.temperature, [])
         weights = tf.convert_to_tensor(answer.weights) / divisor
         scores = matmul(z, weights, transpose_b=True) + answer.bias / divisor
-        wanted = targets * known
-        loss, pull = softmax_cross_entropy(scores - _NEVER * (1.0 - known), wanted)
+        scores -= _NEVER * (1.0 - known)
+        loss, pull = softmax_cross_entropy(scores, targets * known)
         (error,) = pull(tf.ones([]))
         share = tf.reshape(tf.convert_to_tensor(self.share), [])
         sgd = Sgd(rates["trunk_lr"], rates["momentum"], rates["weight_decay"])
@@ -199,8 +199,3 @@ class DeepLdaHead(Head):
 
 def _constants(chain: Chain) -> dict[str, Tensor]:
     return {name: tf.constant(value, tf.float32) for name, value in chain.tensors.items()}
-
-
-def _log_softmax(scores: Tensor, classes: Tensor) -> Tensor:
-    """Return the logarithms of a softmax over the given classes; far below 0 for all others."""
-    return tf.nn.log_softmax(scores - _NEVER * (1.0 - classes))

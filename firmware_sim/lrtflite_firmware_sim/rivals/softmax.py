@@ -48,6 +48,8 @@ def train(
     count, size = len(latents), training.feeding.batch_size
     per_epoch = math.ceil(count / size)
     epochs = max(training.epochs, math.ceil(training.least_steps / per_epoch))
+    steps = min(epochs * per_epoch, training.feeding.most_steps)
+    epochs = math.ceil(steps / per_epoch)
     weights = np.zeros((latents.shape[1], classes), np.float32)
     velocity = np.zeros_like(weights)
     # Rates that are too high overflow, which is an error below.
@@ -55,7 +57,8 @@ def train(
         for epoch in range(1, epochs + 1):
             order = rng.permutation(count)
             losses, hits = [], []
-            for start in range(0, count, size):
+            left = steps - per_epoch * (epoch - 1)
+            for start in range(0, count, size)[:left]:
                 with session.clock(Phase.PREPARE):
                     rows = order[start : start + size]
                     some, wanted = latents[rows], targets[rows]
@@ -69,7 +72,7 @@ def train(
     if not np.isfinite(weights).all():
         raise InputError(f"Training diverged (NaN or infinity in weights) at lr {lr:g}; lower it")
     return weights, Outcome(
-        epochs * per_epoch,
+        steps,
         float(np.concatenate(losses).mean()),
         float(np.concatenate(hits).mean()),
     )

@@ -124,6 +124,16 @@ def test_epochs_steps_and_progress() -> None:
     assert few[1].steps == TRAINING.least_steps == 24
 
 
+def test_most_steps_ends_the_training() -> None:
+    latents, targets = patterns(300, 3)
+    session = Session(None, None)
+    given = TRAINING.with_options(epochs=10, least_steps=1, most_steps=7)
+    _, outcome = train(
+        latents, targets, given, classes=3, rng=np.random.default_rng(0), session=session
+    )
+    assert outcome.steps == 7 == len(session.timings["train"])
+
+
 def test_the_rate_follows_the_number_of_features() -> None:
     assert Cumulative.training(1024).values["lr"] == pytest.approx(0.003)
     assert Cumulative.training(256).values["lr"] == pytest.approx(0.012)
