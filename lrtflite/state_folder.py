@@ -74,7 +74,9 @@ class StateFolder:
 
     def set_aside(self, path: Path, error: DamagedState) -> None:
         """Leave out a damaged generation, and say so; `took` renames it."""
-        _log.warning("The state %s is damaged; using the generation before it (%s)", path, error)
+        # As text: a record that keeps the error would keep the open files of its traceback too.
+        why = str(error)
+        _log.warning("The state %s is damaged; using the generation before it (%s)", path, why)
         self.records.pop(number_of(path), None)
         if path not in self.damaged:
             self.damaged.append(path)
