@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.generations import EARLIER, name_of, numbers
+from lrtflite.regular_file import patiently
 from lrtflite.state_file import Opened, State, open_state, read_opened
 from lrtflite.state_fit import StateForm
 from lrtflite.state_meta import STATE_FORMAT, Record
 
 _log = logging.getLogger("lrtflite")
+Result = TypeVar("Result")
+# Attempts to read a state folder while another learner commits there and removes generations.
+READ_ATTEMPTS = 50
 
 
 class StateFolder:
@@ -72,6 +77,34 @@ class StateFolder:
         for opened in tried:
             yield opened, True
 
+    def newest(self, read: Callable[[Opened, bool], Result]) -> Result:
+        """Return what `read` makes of the newest whole generation, given whether to salvage.
+
+        Raise DamagedState if there is none. The writer of the folder may remove generations while
+        this reads; then it begins again.
+        """
+        for attempt in range(1, READ_ATTEMPTS + 1):
+            try:
+                return self._newest(read)
+            except StateError as error:
+                is_gone = isinstance(error.__cause__, FileNotFoundError)
+                if not is_gone or attempt == READ_ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _newest(self, read: Callable[[Opened, bool], Result]) -> Result:
+        for opened, salvage in self.candidates():
+            try:
+                return read(opened, salvage)
+            except DamagedState as error:
+                if not os.path.lexists(opened.path):
+                    raise StateError(
+                        f"Expected a generation at {opened.path}, got nothing: it was removed "
+                        "meanwhile; try again"
+                    ) from FileNotFoundError()
+                self.set_aside(opened.path, error)
+        raise self.nothing_left()
+
     def set_aside(self, path: Path, error: DamagedState) -> None:
         """Leave out a damaged generation, and say so; `took` renames it."""
         # As text: a record that keeps the error would keep the open files of its traceback too.
@@ -100,7 +133,7 @@ class StateFolder:
 
     def names(self) -> list[str]:
         try:
-            return os.listdir(self.folder)
+            return patiently(lambda: os.listdir(self.folder))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -113,12 +146,7 @@ def newest_state(folder: str | Path, form: StateForm | None = None) -> State:
     """Read the newest whole generation of a state folder, without taking its lock."""
     found = StateFolder(folder)
     found.check_names(may_be_new=False)
-    for opened, salvage in found.candidates():
-        try:
-            return read_opened(opened, form, salvage=salvage)
-        except DamagedState as error:
-            found.set_aside(opened.path, error)
-    raise found.nothing_left()
+    return found.newest(lambda opened, salvage: read_opened(opened, form, salvage=salvage))
 
 
 def number_of(path: Path) -> int:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 
-from lrtflite.errors import DamagedState
 from lrtflite.history import History, TaughtSession
 from lrtflite.state_file import Opened, State, open_state, read_opened
 from lrtflite.state_folder import StateFolder
@@ -55,12 +54,9 @@ def summarise(path: Path) -> StateSummary:
         return _summary(path, opened, read_opened(opened))
     folder = StateFolder(path)
     folder.check_names(may_be_new=False)
-    for opened, salvage in folder.candidates():
-        try:
-            return _summary(path, opened, read_opened(opened, salvage=salvage))
-        except DamagedState as error:
-            folder.set_aside(opened.path, error)
-    raise folder.nothing_left()
+    return folder.newest(
+        lambda opened, salvage: _summary(path, opened, read_opened(opened, salvage=salvage))
+    )
 
 
 def _summary(path: Path, opened: Opened, state: State) -> StateSummary:

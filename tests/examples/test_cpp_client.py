@@ -108,7 +108,7 @@ def copy(client: Path, demo: Path, old: Path, new: Path) -> str:
     manifest = Bundle.open(demo).manifest
     origin = [str(demo), manifest.replay_layer, str(manifest.replay_size)]
     shape = map(str, manifest.latent_shape)
-    command = [client, *origin, old, new, *shape]
+    command = [str(client), *origin, str(old), str(new), *shape]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     return done.stderr if done.returncode else ""
 
@@ -185,8 +185,8 @@ def test_cpp_finds_damage_and_other_bundles(client: Path, demo: Path, tmp_path: 
     with (other / "head.tflite").open("ab") as file:
         file.write(bytes(4))
     manifest = Bundle.open(demo).manifest
-    words = [manifest.replay_layer, str(manifest.replay_size), old, tmp_path / "third"]
-    command = [client, other, *words, *map(str, manifest.latent_shape)]
+    words = [manifest.replay_layer, str(manifest.replay_size), str(old), str(tmp_path / "third")]
+    command = [str(client), str(other), *words, *map(str, manifest.latent_shape)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "a state of another bundle" in done.stderr
