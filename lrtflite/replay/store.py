@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.errors import StateError, TooShort
 from lrtflite.replay.policies import Indices
 from lrtflite.tensor_file import Outgoing, TensorFile, damaged
 
@@ -40,8 +41,16 @@ class RowFile:
         self._start, self._size = entry.start, math.prod(self.shape) * self.dtype.itemsize
 
     def read_into(self, row: int, out: memoryview) -> None:
-        """Read one row from the disk, or from the cache of the operating system."""
-        self._source.read_into(out, self._start + row * self._size)
+        """Read one row from the disk, or from its cache; raise StateError if it cannot be read."""
+        try:
+            self._source.read_into(out, self._start + row * self._size)
+        except TooShort as error:
+            raise damaged(self.name, "its end is missing") from error
+        except (OSError, MemoryError) as error:
+            why = getattr(error, "strerror", None) or "out of memory"
+            raise StateError(
+                f"Cannot read {self.name}: {why}; nothing was changed, try again"
+            ) from error
 
     def sound_rows(self) -> dict[int, NDArray[Any]]:
         """Return the rows of a damaged file that match their own checks, in RAM."""
