@@ -38,10 +38,7 @@ class StateFolder:
         if numbers(names):
             return
         if any(EARLIER.fullmatch(name) for name in names):
-            raise StateError(
-                f"Expected a state of format {STATE_FORMAT}, got format 4 or earlier in "
-                f"{self.folder}; open a new state path, or install the version that made it"
-            )
+            raise earlier_format(self.folder)
         if not may_be_new:
             raise StateError(
                 f"Expected a state folder, got {self.folder} with no state-*.safetensors in it; "
@@ -147,6 +144,14 @@ def newest_state(folder: str | Path, form: StateForm | None = None) -> State:
     found = StateFolder(folder)
     found.check_names(may_be_new=False)
     return found.newest(lambda opened, salvage: read_opened(opened, form, salvage=salvage))
+
+
+def earlier_format(where: Path) -> StateError:
+    """Return the error for a state that was written before format 5."""
+    return StateError(
+        f"Expected a state of format {STATE_FORMAT}, got format 4 or earlier in {where}; open a "
+        "new state path, or install the version that made it"
+    )
 
 
 def number_of(path: Path) -> int:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from lrtflite.generations import EARLIER
 from lrtflite.history import History, TaughtSession
 from lrtflite.state_file import Opened, State, open_state, read_opened
-from lrtflite.state_folder import StateFolder
+from lrtflite.state_folder import StateFolder, earlier_format
 from lrtflite.state_meta import STATE_FORMAT
 
 
@@ -50,7 +52,9 @@ class StateSummary:
 def summarise(path: Path) -> StateSummary:
     """Describe the newest whole generation of a state folder, or a state file."""
     if path.is_file():
-        opened = open_state(path)
+        if EARLIER.fullmatch(path.name):
+            raise earlier_format(path)
+        opened = open_state(Path(os.path.realpath(path)))  # the user may name a link
         return _summary(path, opened, read_opened(opened))
     folder = StateFolder(path)
     folder.check_names(may_be_new=False)

@@ -80,6 +80,11 @@ def test_the_bytes_that_were_verified_are_those_that_are_loaded(
         assert learner.learned == ("cup",)
 
 
+def test_a_key_may_be_a_link(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "link.pub").symlink_to(keys[1])
+    assert Bundle.open(signed, require_signature=tmp_path / "link.pub").contents
+
+
 def test_any_change_is_found(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:
     manifest = signed / "manifest.json"
     whole = manifest.read_text()
