@@ -59,6 +59,6 @@ def fingerprint(learner: Learner) -> list[bytes]:
     for entry in state.meta["history"]:
         del entry["id"]
     memory = [state.memory.rows.all(), *state.memory.facts.values()]
-    values = (*(state.arrays[name] for name in sorted(state.arrays)), *memory)
+    found = (*(state.arrays[name] for name in sorted(state.arrays)), *memory)
     meta = repr((state.meta, state.memory.counter)).encode()
-    return [*(each.tobytes() for each in values), meta]
+    return [*(each.tobytes() for each in found), meta]

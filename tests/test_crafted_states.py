@@ -17,7 +17,7 @@ from learning import TRAINING, fingerprint, latents_of
 from lrtflite import Learner
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.replay.policies import POLICIES
-from lrtflite.state_file import State, facts_of, write_state
+from lrtflite.state_file import State, write_state
 from lrtflite.state_folder import newest_state
 from lrtflite.state_meta import Record
 from lrtflite.tensor_file import Outgoing, write_tensors
@@ -186,7 +186,7 @@ def test_control_characters_do_not_reach_the_terminal(folder: Path, tmp_path: Pa
     state = newest_state(folder)
     entries = [{**entry, "labels": ["\x1b[31m"]} for entry in state.meta["history"]]
     odd = {"policy": "\x1b[2J", "codec": "\r\x07", "bundle": "\x1b]0;", "history": entries}
-    arrays = {**state.arrays, **{k: v.parts[0] for k, v in facts_of(state.memory).items()}}
+    arrays = {**state.arrays, "memory/slots": state.memory.facts["slots"]}
     arrays["memory/codes"] = state.memory.rows.all()
     path = tmp_path / "state.safetensors"
     write(path, arrays, {**odd, "replay_layer": "\x1b[1m\n"}, Record(state.meta))
