@@ -1,4 +1,4 @@
-"""Where the RAM of a learner goes, stage by stage, and what the replay memory on disk costs.
+"""Show the RAM of a learner stage by stage, and the cost of a replay memory on disk.
 
     python benchmarks/learner_ram.py BUNDLE [--frames 100] [--steps 2] [--rows 1000 100000]
 
