@@ -201,7 +201,7 @@ def test_a_disk_that_turns_read_only_after_the_rename_says_what_is_known(
 
     def flush(folder: Path) -> None:
         flushes.append(folder)
-        if len(flushes) == 2:  # after the generation was renamed
+        if len(flushes) == 1:  # after the generation was renamed
             monkeypatch.setattr(os, "unlink", read_only)
             read_only()
         real(folder)

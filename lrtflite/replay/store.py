@@ -11,6 +11,7 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
@@ -24,6 +25,8 @@ from lrtflite.tensor_file import Outgoing, TensorFile, damaged
 CODES, CHECKS = "memory/codes", "memory/checks"
 # Maximum number of files that the rows of a memory are spread over.
 MOST_FILES = 32
+# Maximum number of bytes of a memory whose rows stay in RAM once they were read.
+MOST_IN_RAM = 2 << 20
 # Bytes of rows that are copied from file to file at a time.
 _AT_ONCE = 1 << 20
 
@@ -96,6 +99,19 @@ class Rows:
             for number, place in enumerate(self.places[rows].tolist()):
                 out[number] = self.fresh[-1 - place]
             return
+        if self.nbytes <= MOST_IN_RAM:
+            np.take(self._in_ram, rows, axis=0, out=out, mode="clip")
+            return
+        self._read(rows, out)
+
+    @cached_property
+    def _in_ram(self) -> NDArray[Any]:
+        """Read the rows of a small memory once: a call for each row takes longer than a step."""
+        out = np.empty((len(self), *self.shape), self.dtype)
+        self._read(np.arange(len(self)), out)
+        return out
+
+    def _read(self, rows: Indices, out: NDArray[Any]) -> None:
         starts, size = self.starts, math.prod(self.shape) * self.dtype.itemsize
         raw = out.reshape(-1).view(np.uint8).data
         for number, place in enumerate(self.places[rows].tolist()):
