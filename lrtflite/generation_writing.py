@@ -28,6 +28,9 @@ from lrtflite.whole_file import flush_file, flush_folder
 
 # Maximum number of files that the tensors of a state are spread over.
 MOST_TENSOR_FILES = 16
+# Maximum number of bytes of changed tensors that go into the generation's own file. A flush of one
+# more file takes longer than writing them again in the next commit.
+MOST_INLINE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ def write_generation(
         place = {}
     tensors = [named for named in before.record.tensors if named.name in place.values()]
     changed = {name: Outgoing.of(state.arrays[name]) for name in digests if name not in place}
+    inline: Mapping[str, Outgoing] = {}
+    if sum(state.arrays[name].nbytes for name in changed) <= MOST_INLINE:
+        inline, changed = changed, {}
     if changed:
         tensors.append(_add(folder, name_of("tensors", number), changed, files))
     place.update(dict.fromkeys(changed, name_of("tensors", number)))
@@ -79,8 +85,8 @@ def write_generation(
         tuple(tensors),
         tuple(by_name[file.name] for file in content.rows.files),
     )
-    _put(folder, number, record, content, files)
-    return Written(number, record, {k: (digests[k], place[k]) for k in digests}), content
+    _put(folder, number, record, content, inline, files)
+    return Written(number, record, {k: (digests[k], place.get(k, "")) for k in digests}), content
 
 
 def _add(
@@ -92,7 +98,12 @@ def _add(
 
 
 def _put(
-    folder: Path, number: int, record: Record, content: Content, files: Sequence[Path]
+    folder: Path,
+    number: int,
+    record: Record,
+    content: Content,
+    inline: Mapping[str, Outgoing],
+    files: Sequence[Path],
 ) -> None:
     """Write the generation itself under a temporary name, flush everything, and rename it.
 
@@ -101,7 +112,7 @@ def _put(
     may lack a file that it names. That shows, and the one before is still there.
     """
     part, path = temporary(folder, number), folder / name_of("state", number)
-    arrays = {**facts_of(content), MEMORY_PLACES: Outgoing.of(content.rows.places)}
+    arrays = {**inline, **facts_of(content), MEMORY_PLACES: Outgoing.of(content.rows.places)}
     # No rows, but their shape and dtype, for readers that have no bundle.
     arrays[CODES] = content.rows.outgoing(np.empty(0, np.int64))[CODES]
     try:

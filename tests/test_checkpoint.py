@@ -26,6 +26,12 @@ from lrtflite.state_folder import newest_state
 from states import contents, patterns, put, state, value
 
 
+@pytest.fixture(autouse=True)
+def tensors_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give tensors a file of their own, as those of a trunk have."""
+    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", 0)
+
+
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Iterator[Checkpoint]:
     found = Checkpoint(tmp_path)

@@ -20,6 +20,12 @@ from lrtflite.state_summary import summarise
 from states import put, state, value
 
 
+@pytest.fixture(autouse=True)
+def tensors_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give tensors a file of their own, as those of a trunk have."""
+    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", 0)
+
+
 def names(folder: Path, kind: str = "") -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.name.startswith(kind))
 

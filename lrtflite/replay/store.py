@@ -43,8 +43,17 @@ class RowFile:
         self._file = file
         self._start, self._size = entry.start, math.prod(self.shape) * self.dtype.itemsize
 
+    def all(self) -> NDArray[Any]:
+        """Read all rows, (n, ...)."""
+        out = np.empty((self.count, *self.shape), self.dtype)
+        self.read_into(0, out.reshape(-1).view(np.uint8).data)
+        return out
+
     def read_into(self, row: int, out: memoryview) -> None:
-        """Read one row from the disk, or from its cache; raise StateError if it cannot be read."""
+        """Read rows from the disk, or from its cache; raise StateError if they cannot be read.
+
+        They begin with `row`, and are as many as `out` holds.
+        """
         try:
             self._source.read_into(out, self._start + row * self._size)
         except TooShort as error:
@@ -108,7 +117,15 @@ class Rows:
     def _in_ram(self) -> NDArray[Any]:
         """Read the rows of a small memory once: a call for each row takes longer than a step."""
         out = np.empty((len(self), *self.shape), self.dtype)
-        self._read(np.arange(len(self)), out)
+        count = self.starts[-1]
+        if count > 4 * len(self):  # mostly dead rows
+            self._read(np.arange(len(self)), out)
+            return out
+        there = self.places >= 0
+        stored = np.concatenate([file.all() for file in self.files])
+        out[there] = stored[self.places[there]]
+        for row in np.flatnonzero(~there).tolist():
+            out[row] = self.fresh[-1 - int(self.places[row])]
         return out
 
     def _read(self, rows: Indices, out: NDArray[Any]) -> None:

@@ -163,7 +163,10 @@ def test_states_go_from_python_to_cpp_and_back(client: Path, demo: Path, tmp_pat
         assert facts(learner, probes) == later
 
 
-def test_cpp_finds_damage_and_other_bundles(client: Path, demo: Path, tmp_path: Path) -> None:
+def test_cpp_finds_damage_and_other_bundles(
+    client: Path, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", 0)  # a file of tensors
     old, new = tmp_path / "old", tmp_path / "new"
     with Learner.open(demo, old) as learner:
         shape = learner.bundle.manifest.latent_shape

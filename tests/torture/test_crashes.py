@@ -33,6 +33,12 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regular_file, "PAUSES", (0, 0))
 
 
+@pytest.fixture(autouse=True, params=[0, 1 << 20], ids=["apart", "inline"])
+def tensors(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Give tensors a file of their own, as those of a trunk have, or put them into the state's."""
+    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", request.param)
+
+
 def commit(checkpoint: Checkpoint) -> None:
     checkpoint.commit(state(3))
 

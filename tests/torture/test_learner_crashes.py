@@ -77,11 +77,11 @@ def test_a_deep_learner_answers_from_one_state(
 
 
 def few(cases: Sequence[Case], count: int) -> Sequence[Case]:
-    """Return all cases of a long run, else some of them."""
+    """Return all cases of a long run, else some of them, with the last one."""
     if TIMES > 1 or len(cases) <= count:
         return cases
     chosen = np.random.default_rng(0).choice(len(cases), count, replace=False)
-    return [cases[k] for k in sorted(chosen.tolist())]
+    return [cases[k] for k in sorted({*chosen.tolist(), len(cases) - 1})]
 
 
 @pytest.fixture
