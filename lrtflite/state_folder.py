@@ -105,7 +105,7 @@ class StateFolder:
     def set_aside(self, path: Path, error: DamagedState) -> None:
         """Leave out a damaged generation, and say so; `took` renames it."""
         # As text: a record that keeps the error would keep the open files of its traceback too.
-        why = str(error)
+        why = str(error).partition("; ")[0]
         _log.warning("The state %s is damaged; using the generation before it (%s)", path, why)
         self.records.pop(number_of(path), None)
         if path not in self.damaged:
