@@ -29,7 +29,7 @@ test-arm: .venv/dev  ## the demo bundle, or BUNDLE=..., on emulated 64-bit ARM; 
 
 # `unit` has a bounded part of both.
 torture: .venv/dev  ## every bit, every call, hundreds of kills of a state that is being written
-	LRTFLITE_TORTURE=60 $(BIN)/pytest tests/torture/test_crashes.py
+	LRTFLITE_TORTURE=60 $(BIN)/pytest tests/torture/test_crashes.py tests/torture/test_learner_crashes.py
 
 fuzz: .venv/dev  ## files that somebody else made: 20,000 examples for each reader
 	LRTFLITE_FUZZ=20000 $(BIN)/pytest tests/torture/test_fuzz.py

@@ -28,7 +28,7 @@ INITIAL_FILE = "initial-state.safetensors"
 EARLIER_INITIAL_FILE = "initial-state.npz"
 # Every name that a bundle's folder may hold.
 NAMES = (MANIFEST_FILE, SIGNATURE_FILE, *FILES, INITIAL_FILE)
-# Maximum size of a file that is kept in RAM because its signature was required, in bytes.
+# Maximum size of a file that is kept in RAM, such as those of a signed bundle, in bytes.
 MOST_IN_RAM = 1 << 30
 
 
@@ -78,6 +78,12 @@ class Bundle:
         """Return the checked bytes of a file, if the bundle was opened with a signature."""
         content = self.contents.get(name)
         return None if content is None else BytesSource(content, str(self.path / name))
+
+    def content(self, name: str) -> bytes:
+        """Return the bytes of a file, after a check if they are read only now."""
+        if name in self.contents:
+            return self.contents[name]
+        return _check_content(self.path / name, self.manifest.files[name])
 
     def loaded(self, name: str) -> dict[str, Any]:
         """Return the option of `Model` that has it use the checked bytes of a file, if any."""
@@ -170,7 +176,7 @@ def _check_content(path: Path, expected: File) -> bytes:
     with _reading(path):
         if expected.bytes > MOST_IN_RAM:
             raise BundleError(
-                f"Expected at most {MOST_IN_RAM:,} bytes in {path} to check its signature, got "
+                f"Expected at most {MOST_IN_RAM:,} bytes in {path} to keep it in RAM, got "
                 f"{expected.bytes:,}; ship a smaller replay memory"
             )
         content = read_whole(path, most=MOST_IN_RAM)

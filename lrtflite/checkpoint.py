@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from lrtflite.errors import DamagedState, StateError
+from lrtflite.errors import StateError
 from lrtflite.folder_lock import FolderLock
 from lrtflite.generation_writing import Written, digest_of, write_generation
 from lrtflite.generations import is_foreign, kept, leftovers, name_of, next_number, numbers, unused
@@ -70,13 +70,6 @@ class Checkpoint(StateFolder):
 
         Damaged generations are renamed only now, so that a folder without a whole one stays.
         """
-        while self.damaged:
-            path = self.damaged.pop()
-            if path == opened.path:
-                continue
-            # A disk that cannot be written keeps the file; the next commit has a higher number.
-            with contextlib.suppress(OSError):
-                os.replace(path, path.with_suffix(".damaged"))
         place = {}
         for named in opened.record.tensors:
             path = self.folder / named.name
@@ -90,20 +83,25 @@ class Checkpoint(StateFolder):
                 for name, values in state.arrays.items()
             },
         )
+        while self.damaged:
+            path = self.damaged.pop()
+            if path == opened.path:
+                continue
+            # A disk that cannot be written keeps the file; the next commit has a higher number.
+            with contextlib.suppress(OSError):
+                os.replace(path, path.with_suffix(".damaged"))
 
     def load(self, form: StateForm | None = None) -> State | None:
         """Return the newest whole generation, or None in a new folder."""
         if self.is_new:
             return None
-        for opened, salvage in self.candidates():
-            try:
-                state = read_opened(opened, form, salvage=salvage)
-            except DamagedState as error:
-                self.set_aside(opened.path, error)
-            else:
-                self.took(opened, state)
-                return state
-        raise self.nothing_left()
+
+        def take(opened: Opened, salvage: bool) -> State:
+            state = read_opened(opened, form, salvage=salvage)
+            self.took(opened, state)
+            return state
+
+        return self.newest(take)
 
     def commit(self, state: State, *, frees: bool = False) -> Content:
         """Write `state` as the newest generation; on any failure the current one stays.

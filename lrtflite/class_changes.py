@@ -17,7 +17,7 @@ def rename_class(
         number = committed.slots.find(label, slot=slot)
         slots = committed.slots.rename(new=new, slot=number)
         history = committed.history.renamed(committed.slots.labels[number], slots.labels[number])
-        tensors = save_models(committed.serving, committed.features)
+        tensors = save_models(committed.working, committed.adapting)
         committed.commit(tensors, committed.learned, slots=slots, history=history)
 
 

@@ -71,7 +71,8 @@ class CommittedState:
         self.history = History()
         self.rng = np.random.Generator(np.random.PCG64(options.seed))
         running: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
-        head = {**running, **bundle.loaded(HEAD_FILE)}
+        # Both interpreters of the head use these bytes; two mappings of its file would count twice.
+        head = {**running, "content": bundle.content(HEAD_FILE)}
         features = {**running, **bundle.loaded(FEATURES_FILE)}
         self.features = Model(bundle.features, **features)
         self.serving = Model(bundle.head, **head)
@@ -87,7 +88,9 @@ class CommittedState:
             self.adapting = Model(bundle.features, **features)
         # Held by a caller that needs moments, weights and labels of the same state.
         self.answering = threading.RLock()
-        tensors = save_models(self.serving, self.features)
+        # Each signature keeps its own tensors in RAM once it has run. So `save` is a call of
+        # `working`, and `serving` is only restored, wherever both hold the committed state.
+        tensors = save_models(self.working, self.adapting)
         self.learned = restore_models(tensors, self.serving, self.features)
         self.form = StateForm.of(bundle, self.serving.signatures, self.features.signatures)
         self._checkpoint = checkpoint
@@ -201,7 +204,7 @@ class CommittedState:
     def state(self, made: Commit | None = None) -> State:
         """Return the committed state, or the state that `made` leads to."""
         if made is None:
-            tensors = save_models(self.serving, self.features)
+            tensors = save_models(self.working, self.adapting)
             made = Commit(tensors, self.learned, self.slots, self.history, self.memory.content)
         return State(
             arrays=made.tensors,

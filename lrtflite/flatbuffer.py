@@ -13,9 +13,14 @@ Found = TypeVar("Found")
 MOST_TABLES = 10_000
 
 
-def read_model(path: Path, read: Callable[[FlatTable], Found]) -> Found:
-    """Apply `read` to the root table of a `.tflite` file, or raise BundleError if it is damaged."""
-    data = path.read_bytes()
+def read_model(
+    path: Path, read: Callable[[FlatTable], Found], content: bytes | None = None
+) -> Found:
+    """Apply `read` to the root table of a `.tflite` file, or raise BundleError if it is damaged.
+
+    `content` has the bytes of the file if they were checked already.
+    """
+    data = path.read_bytes() if content is None else content
     if data[4:8] != b"TFL3":
         raise BundleError(
             f"Expected a TFLite file, got {path} without its TFL3 mark; copy the bundle again"

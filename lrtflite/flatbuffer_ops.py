@@ -23,14 +23,16 @@ class Op:
     custom: str = ""
 
 
-def read_ops(path: Path) -> list[Op]:
-    """Return the op table of a `.tflite` file, sorted."""
-    return read_model(path, lambda model: sorted({_op(entry) for entry in model.tables(1)}))
+def read_ops(path: Path, content: bytes | None = None) -> list[Op]:
+    """Return the op table of a `.tflite` file, sorted; `content` has its bytes if at hand."""
+    return read_model(
+        path, lambda model: sorted({_op(entry) for entry in model.tables(1)}), content
+    )
 
 
-def custom_ops(path: Path) -> list[str]:
+def custom_ops(path: Path, content: bytes | None = None) -> list[str]:
     """Return the names of the ops that a stock runtime lacks, including Flex ops."""
-    return [op.custom for op in read_ops(path) if op.custom]
+    return [op.custom for op in read_ops(path, content) if op.custom]
 
 
 def _op(table: FlatTable) -> Op:

@@ -1,7 +1,8 @@
 """The lock of a state folder: one process may write it at a time.
 
 The folder itself is locked, not a file in it: there is nothing to delete, and nothing that could be
-a FIFO. The operating system releases the lock when its process ends, however it ends.
+a FIFO. The operating system releases the lock when its process ends, however it ends. A fork lets
+go of it at once, so that it cannot keep the folder of a parent that has closed it or was killed.
 """
 
 from __future__ import annotations
@@ -9,9 +10,13 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import weakref
+from contextlib import suppress
 from pathlib import Path
 
 from lrtflite.errors import StateError
+
+_held: weakref.WeakSet[FolderLock] = weakref.WeakSet()
 
 
 class FolderLock:
@@ -30,6 +35,7 @@ class FolderLock:
             raise StateError(
                 f"{folder} is in use by another learner; close that one, or use another path"
             ) from error
+        _held.add(self)
 
     def check(self) -> None:
         """Raise StateError unless this process may write the folder that it locked."""
@@ -53,6 +59,17 @@ class FolderLock:
 
     def release(self) -> None:
         if self._handle is not None:
-            # A fork must not unlock the folder of its parent, and closing does not.
+            if os.getpid() == self._process:
+                # A fork may not have closed its copy of the handle yet, which keeps the lock.
+                with suppress(OSError):
+                    fcntl.flock(self._handle, fcntl.LOCK_UN)
             os.close(self._handle)
             self._handle = None
+
+
+def _let_go() -> None:
+    for lock in list(_held):
+        lock.release()
+
+
+os.register_at_fork(after_in_child=_let_go)

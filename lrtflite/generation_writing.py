@@ -24,10 +24,13 @@ from lrtflite.replay.store import CODES, RowFile
 from lrtflite.state_file import MEMORY_PLACES, State, facts_of
 from lrtflite.state_meta import NamedFile, Record
 from lrtflite.tensor_file import Outgoing, TensorFile, write_tensors
-from lrtflite.whole_file import flush_folder
+from lrtflite.whole_file import flush_file, flush_folder
 
 # Maximum number of files that the tensors of a state are spread over.
 MOST_TENSOR_FILES = 16
+# Maximum number of bytes of changed tensors that go into the generation's own file. A flush of one
+# more file takes longer than writing them again in the next commit.
+MOST_INLINE = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,9 @@ def write_generation(
         place = {}
     tensors = [named for named in before.record.tensors if named.name in place.values()]
     changed = {name: Outgoing.of(state.arrays[name]) for name in digests if name not in place}
+    inline: Mapping[str, Outgoing] = {}
+    if sum(state.arrays[name].nbytes for name in changed) <= MOST_INLINE:
+        inline, changed = changed, {}
     if changed:
         tensors.append(_add(folder, name_of("tensors", number), changed, files))
     place.update(dict.fromkeys(changed, name_of("tensors", number)))
@@ -71,8 +77,6 @@ def write_generation(
         row_files = (*row_files, named)
         new_rows = RowFile(TensorFile(FileSource(folder / named.name)))
     content = Content(rows.moved(loose, new_rows), state.memory.facts, state.memory.counter)
-    if files:
-        flush_folder(folder)
     by_name = {str(folder / each.name): each for each in row_files}
     record = Record(
         state.meta,
@@ -81,26 +85,40 @@ def write_generation(
         tuple(tensors),
         tuple(by_name[file.name] for file in content.rows.files),
     )
-    _put(folder, number, record, content)
-    return Written(number, record, {k: (digests[k], place[k]) for k in digests}), content
+    _put(folder, number, record, content, inline, files)
+    return Written(number, record, {k: (digests[k], place.get(k, "")) for k in digests}), content
 
 
 def _add(
     folder: Path, name: str, arrays: Mapping[str, Outgoing], files: list[Path], *, rows: int = 0
 ) -> NamedFile:
-    """Write a new file and flush it; nobody names it yet, so it needs no temporary name."""
+    """Write a new file; nobody names it yet, so it needs no temporary name."""
     files.append(folder / name)
     return NamedFile(name, _write_new(folder / name, {}, arrays), rows)
 
 
-def _put(folder: Path, number: int, record: Record, content: Content) -> None:
-    """Write the generation itself under a temporary name, and rename it."""
+def _put(
+    folder: Path,
+    number: int,
+    record: Record,
+    content: Content,
+    inline: Mapping[str, Outgoing],
+    files: Sequence[Path],
+) -> None:
+    """Write the generation itself under a temporary name, flush everything, and rename it.
+
+    All files are flushed one after the other, because a disk has little left to do after the first.
+    The last flush, of the folder, makes all names durable. If power fails before it, a generation
+    may lack a file that it names. That shows, and the one before is still there.
+    """
     part, path = temporary(folder, number), folder / name_of("state", number)
-    arrays = {**facts_of(content), MEMORY_PLACES: Outgoing.of(content.rows.places)}
+    arrays = {**inline, **facts_of(content), MEMORY_PLACES: Outgoing.of(content.rows.places)}
     # No rows, but their shape and dtype, for readers that have no bundle.
     arrays[CODES] = content.rows.outgoing(np.empty(0, np.int64))[CODES]
     try:
         _write_new(part, record.to_json(), arrays)
+        for each in (*files, part):
+            flush_file(each)
         os.replace(part, path)
     except BaseException:
         with contextlib.suppress(OSError):
@@ -136,12 +154,10 @@ def digest_of(values: NDArray[Any]) -> str:
 
 
 def _write_new(path: Path, meta: Mapping[str, str], arrays: Mapping[str, Outgoing]) -> File:
-    """Write a new tensor file and flush it; the caller removes it if this fails."""
+    """Write a new tensor file; the caller removes it if this fails."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
     handle = os.open(path, flags, 0o666)
     try:
-        stamp = write_tensors(handle, meta, arrays)
-        os.fsync(handle)
+        return write_tensors(handle, meta, arrays)
     finally:
         os.close(handle)
-    return stamp

@@ -6,15 +6,18 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from lrtflite.errors import StateError
 from lrtflite.state_meta import Record
 
-GENERATION = re.compile(r"state-(\d{8,12})\.safetensors", re.ASCII)
-_NUMBERED = re.compile(r"(?:state|tensors|rows)-(\d{8,12})\.(?:safetensors|damaged)", re.ASCII)
-_PART = re.compile(r"tensors-\d{8,12}\.safetensors|rows-\d{8,12}\.safetensors", re.ASCII)
-_LEFTOVER = re.compile(r"\.state-\d{8,12}\.part", re.ASCII)
-# Files of states before format 5: their generations, and their lock.
+# Eight digits, or up to twelve of which the first is not 0, as `name_of` writes them.
+_NUMBER = r"(\d{8}|[1-9]\d{8,11})"
+MOST_NUMBER = 10**12 - 1
+GENERATION = re.compile(rf"state-{_NUMBER}\.safetensors", re.ASCII)
+_NUMBERED = re.compile(rf"(?:state|tensors|rows)-{_NUMBER}\.(?:safetensors|damaged)", re.ASCII)
+_PART = re.compile(rf"(?:tensors|rows)-{_NUMBER}\.safetensors", re.ASCII)
+_LEFTOVER = re.compile(rf"\.state-{_NUMBER}\.part", re.ASCII)
+# Generations of states before format 5.
 EARLIER = re.compile(r"state-\d{8}\.npz", re.ASCII)
-_EARLIER_OTHERS = re.compile(r"lock|state-\d{8}\.(tmp|damaged)", re.ASCII)
 # A file of ours that is not part of the state.
 CHECKED_FILE = "checked.json"
 
@@ -32,7 +35,13 @@ def numbers(names: Iterable[str]) -> list[int]:
 def next_number(names: Iterable[str]) -> int:
     """Return a number that no file has had, not even a leftover or a damaged one."""
     taken = [int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))]
-    return max(taken, default=-1) + 1
+    number = max(taken, default=-1) + 1
+    if number > MOST_NUMBER:  # its name would not be found again
+        raise StateError(
+            f"Expected a generation below {MOST_NUMBER} in the state folder, got {number - 1}; "
+            "open a new state path"
+        )
+    return number
 
 
 def leftovers(names: Iterable[str]) -> list[str]:
@@ -42,7 +51,7 @@ def leftovers(names: Iterable[str]) -> list[str]:
 
 def is_foreign(names: Iterable[str]) -> bool:
     """Return whether a folder holds other files and no state."""
-    own = (GENERATION, _NUMBERED, _LEFTOVER, EARLIER, _EARLIER_OTHERS)
+    own = (_NUMBERED, _LEFTOVER)
     found = [name for name in names if name != CHECKED_FILE]
     if any(GENERATION.fullmatch(name) or EARLIER.fullmatch(name) for name in found):
         return False

@@ -58,7 +58,7 @@ def _measure(learner: Learner, threads: int) -> Costs:
     committed = learner.committed
     with committed.change():
         learner.memory.update([latent] * count, slots, session=1, rng=rng)
-        tensors = save_models(committed.serving, committed.features)
+        tensors = save_models(committed.working, committed.adapting)
         committed.commit(tensors, committed.learned, slots=committed.slots)
     patterns = np.stack([latent] * MEASURED_PATTERNS)
     training = learner.training.with_options(epochs=ROUNDS, least_steps=ROUNDS)

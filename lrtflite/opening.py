@@ -7,13 +7,10 @@ from pathlib import Path
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.committed_state import CommittedState
-from lrtflite.errors import DamagedState, StateError
 from lrtflite.initial_state import fit_memory, read_initial
 from lrtflite.learner_options import LearnerOptions
+from lrtflite.state_file import Opened
 from lrtflite.trial import try_models
-
-# Attempts to read a state folder while another learner commits there and removes generations.
-READ_ATTEMPTS = 50
 
 
 def opened_bundle(bundle: str | Path | Bundle, key: str | None) -> Bundle:
@@ -35,14 +32,7 @@ def open_committed(
         try_models(bundle, options.runtime, folder, remember=not options.read_only)
         if checkpoint is None or checkpoint.is_new:
             return _new(bundle, checkpoint, options)
-        for attempt in range(1, READ_ATTEMPTS + 1):
-            try:
-                return _existing(bundle, checkpoint, options)
-            except StateError as error:
-                gone = isinstance(error.__cause__, FileNotFoundError)
-                if not (options.read_only and gone and attempt < READ_ATTEMPTS):
-                    raise
-        raise AssertionError("the last attempt returns or raises")
+        return _existing(bundle, checkpoint, options)
     except BaseException:
         if checkpoint is not None:
             checkpoint.close()
@@ -63,18 +53,15 @@ def _new(bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions)
 
 def _existing(bundle: Bundle, checkpoint: Checkpoint, options: LearnerOptions) -> CommittedState:
     """Open the newest generation that is whole and that the models take."""
-    made = None
-    for opened, salvage in checkpoint.candidates():
+    made: CommittedState | None = None
+
+    def take(opened: Opened, salvage: bool) -> CommittedState:
+        nonlocal made
         settled = options.settled(bundle.manifest, opened.record.meta)
         # Loading models takes longer than another learner's commit, so load them once.
         if made is None or settled != made.options:
             made = CommittedState(bundle, checkpoint, settled)
-        try:
-            made.restore_generation(opened, salvage=salvage)
-        except DamagedState as error:
-            if options.read_only and isinstance(error.__cause__, FileNotFoundError):
-                raise  # the writer of the folder has removed this generation meanwhile
-            checkpoint.set_aside(opened.path, error)
-        else:
-            return made
-    raise checkpoint.nothing_left()
+        made.restore_generation(opened, salvage=salvage)
+        return made
+
+    return checkpoint.newest(take)

@@ -81,7 +81,8 @@ def check_signature(bundle: Path, manifest: bytes, key: Path) -> None:
 def _load(path: Path, *, private: bool) -> Any:
     serialization, ed25519 = _crypto()
     what = "a private key" if private else "a public key"
-    content = _read(path, _MOST_KEY, what)
+    # The user names the file of a key, which may be a link.
+    content = _read(Path(os.path.realpath(path)), _MOST_KEY, what)
     try:
         if private:
             found = serialization.load_pem_private_key(content, password=None)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.arguments import printable
 from lrtflite.bundle import Bundle
 from lrtflite.errors import StateError
 from lrtflite.replay.codecs import CODECS
@@ -50,14 +51,16 @@ class StateForm:
         layer, codec = self.bundle.manifest.replay_layer, self.bundle.manifest.codec
         if meta["bundle"] != self.bundle.identity:
             same = layer == meta["replay_layer"]
-            other = "from other weights or another conversion" if same else meta["replay_layer"]
+            layer_of_other = printable(meta["replay_layer"])
+            other = "from other weights or another conversion" if same else layer_of_other
             raise StateError(
                 f"Expected a state for the bundle {self.bundle.path} ({layer}), got one for "
                 f"another bundle ({other}); open its own bundle, or a new state path"
             )
         if meta["codec"] != codec:
             raise StateError(
-                f"Expected a state with codec {codec}, got {meta['codec']}; open its own bundle"
+                f"Expected a state with codec {codec}, got {printable(meta['codec'])}; open its "
+                "own bundle"
             )
         if len(meta["labels"]) != self.bundle.manifest.slots:
             raise ValueError(f"{len(meta['labels'])} labels")

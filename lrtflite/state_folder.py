@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.generations import EARLIER, name_of, numbers
+from lrtflite.regular_file import patiently
 from lrtflite.state_file import Opened, State, open_state, read_opened
 from lrtflite.state_fit import StateForm
 from lrtflite.state_meta import STATE_FORMAT, Record
 
 _log = logging.getLogger("lrtflite")
+Result = TypeVar("Result")
+# Attempts to read a state folder while another learner commits there and removes generations.
+READ_ATTEMPTS = 50
 
 
 class StateFolder:
@@ -33,10 +38,7 @@ class StateFolder:
         if numbers(names):
             return
         if any(EARLIER.fullmatch(name) for name in names):
-            raise StateError(
-                f"Expected a state of format {STATE_FORMAT}, got format 4 or earlier in "
-                f"{self.folder}; open a new state path, or install the version that made it"
-            )
+            raise earlier_format(self.folder)
         if not may_be_new:
             raise StateError(
                 f"Expected a state folder, got {self.folder} with no state-*.safetensors in it; "
@@ -72,10 +74,40 @@ class StateFolder:
         for opened in tried:
             yield opened, True
 
+    def newest(self, read: Callable[[Opened, bool], Result]) -> Result:
+        """Return what `read` makes of the newest whole generation, given whether to salvage.
+
+        Raise DamagedState if there is none. The writer of the folder may remove generations while
+        this reads; then it begins again.
+        """
+        for attempt in range(1, READ_ATTEMPTS + 1):
+            try:
+                return self._newest(read)
+            except StateError as error:
+                is_gone = isinstance(error.__cause__, FileNotFoundError)
+                if not is_gone or attempt == READ_ATTEMPTS:
+                    raise
+        raise AssertionError("the last attempt returns or raises")
+
+    def _newest(self, read: Callable[[Opened, bool], Result]) -> Result:
+        for opened, salvage in self.candidates():
+            try:
+                return read(opened, salvage)
+            except DamagedState as error:
+                if not os.path.lexists(opened.path):
+                    raise StateError(
+                        f"Expected a generation at {opened.path}, got nothing: it was removed "
+                        "meanwhile; try again"
+                    ) from FileNotFoundError()
+                self.set_aside(opened.path, error)
+        raise self.nothing_left()
+
     def set_aside(self, path: Path, error: DamagedState) -> None:
         """Leave out a damaged generation, and say so; `took` renames it."""
-        found = str(error).partition("; ")[0]  # its advice is for a folder with nothing else
-        _log.warning("The state %s is damaged (%s); using the generation before it", path, found)
+        # As text: a record that keeps the error would keep the open files of its traceback too. The
+        # error's advice is for a folder with nothing else.
+        why = str(error).partition("; ")[0]
+        _log.warning("The state %s is damaged (%s); using the generation before it", path, why)
         self.records.pop(number_of(path), None)
         if path not in self.damaged:
             self.damaged.append(path)
@@ -99,7 +131,7 @@ class StateFolder:
 
     def names(self) -> list[str]:
         try:
-            return os.listdir(self.folder)
+            return patiently(lambda: os.listdir(self.folder))
         except FileNotFoundError:
             return []
         except OSError as error:
@@ -112,12 +144,15 @@ def newest_state(folder: str | Path, form: StateForm | None = None) -> State:
     """Read the newest whole generation of a state folder, without taking its lock."""
     found = StateFolder(folder)
     found.check_names(may_be_new=False)
-    for opened, salvage in found.candidates():
-        try:
-            return read_opened(opened, form, salvage=salvage)
-        except DamagedState as error:
-            found.set_aside(opened.path, error)
-    raise found.nothing_left()
+    return found.newest(lambda opened, salvage: read_opened(opened, form, salvage=salvage))
+
+
+def earlier_format(where: Path) -> StateError:
+    """Return the error for a state that was written before format 5."""
+    return StateError(
+        f"Expected a state of format {STATE_FORMAT}, got format 4 or earlier in {where}; open a "
+        "new state path, or install the version that made it"
+    )
 
 
 def number_of(path: Path) -> int:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
-from lrtflite.errors import DamagedState
+from lrtflite.generations import EARLIER
 from lrtflite.history import History, TaughtSession
 from lrtflite.state_file import Opened, State, open_state, read_opened
-from lrtflite.state_folder import StateFolder
+from lrtflite.state_folder import StateFolder, earlier_format
 from lrtflite.state_meta import STATE_FORMAT
 
 
@@ -51,16 +52,15 @@ class StateSummary:
 def summarise(path: Path) -> StateSummary:
     """Describe the newest whole generation of a state folder, or a state file."""
     if path.is_file():
-        opened = open_state(path)
+        if EARLIER.fullmatch(path.name):
+            raise earlier_format(path)
+        opened = open_state(Path(os.path.realpath(path)))  # the user may name a link
         return _summary(path, opened, read_opened(opened))
     folder = StateFolder(path)
     folder.check_names(may_be_new=False)
-    for opened, salvage in folder.candidates():
-        try:
-            return _summary(path, opened, read_opened(opened, salvage=salvage))
-        except DamagedState as error:
-            folder.set_aside(opened.path, error)
-    raise folder.nothing_left()
+    return folder.newest(
+        lambda opened, salvage: _summary(path, opened, read_opened(opened, salvage=salvage))
+    )
 
 
 def _summary(path: Path, opened: Opened, state: State) -> StateSummary:

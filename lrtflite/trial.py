@@ -13,14 +13,16 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import BinaryIO
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle import FEATURES_FILE, FILES, GOLDEN_FILE, HEAD_FILE, MANIFEST_FILE, Bundle
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.generations import CHECKED_FILE
 from lrtflite.golden import fitting, run_golden
 from lrtflite.golden_file import read_golden
+from lrtflite.manifest_reading import read_manifest
 from lrtflite.regular_file import read_whole
 from lrtflite.runtime import Model, describe_runtime, pick_runtime
 from lrtflite.whole_file import write_whole
@@ -35,22 +37,26 @@ passed: set[str] = set()
 def try_models(bundle: Bundle, runtime: str, folder: Path | None, *, remember: bool = True) -> None:
     """Run the golden session in a child, unless these models ran on this runtime before.
 
-    What was run is remembered in this process, and in the state folder. Raise BundleError if the
-    child crashes or fails.
+    What was run is remembered in this process, and in the state folder. The child gets the bytes
+    that were checked: it reads no file of the bundle, which may have changed since. Raise
+    BundleError if the child crashes or fails.
     """
     runtime = pick_runtime(runtime)
     trial = f"{bundle.identity} {describe_runtime(runtime)}"
     known = [] if folder is None else _read(folder)
     if trial not in passed and trial not in known:
-        run_child("lrtflite.trial", bundle.path, runtime)
+        run_child("lrtflite.trial", bundle.path, runtime, given=_packed(bundle))
     passed.add(trial)
     if folder is not None and remember and trial not in known:
         with suppress(OSError):
             write_whole(folder / CHECKED_FILE, json.dumps([*known, trial][-_MOST_TRIALS:]) + "\n")
 
 
-def run_child(module: str, bundle: Path, *words: str) -> str:
-    """Run `python -m MODULE BUNDLE WORDS` and return its output, or raise BundleError."""
+def run_child(module: str, bundle: Path, *words: str, given: bytes = b"") -> str:
+    """Run `python -m MODULE BUNDLE WORDS` and return its output, or raise BundleError.
+
+    The child reads `given` from its standard input.
+    """
     command = [sys.executable, "-m", module, str(bundle), *words]
     package = str(Path(__file__).resolve().parent.parent)
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -59,12 +65,10 @@ def run_child(module: str, bundle: Path, *words: str) -> str:
         done = subprocess.run(
             command,
             capture_output=True,
-            text=True,
-            errors="replace",
             check=False,
             env=environment,
             timeout=MOST_SECONDS,
-            stdin=subprocess.DEVNULL,
+            input=given,
         )
     except subprocess.TimeoutExpired as error:
         raise BundleError(
@@ -80,11 +84,12 @@ def run_child(module: str, bundle: Path, *words: str) -> str:
             f"Expected models that run, got a crash ({_signal(-done.returncode)}) in a trial of "
             f"{bundle}; convert the bundle again, or use a bundle that you trust"
         )
+    output = done.stdout.decode(errors="replace")
     if done.returncode:
-        said = (done.stdout.strip() or done.stderr.strip()).splitlines()
+        said = (output.strip() or done.stderr.decode(errors="replace").strip()).splitlines()
         problem = (said[-1] if said else f"exit code {done.returncode}").partition("; ")[0]
         raise BundleError(f"The models of {bundle} do not run: {problem}; convert the bundle again")
-    return done.stdout
+    return output
 
 
 def _signal(number: int) -> str:
@@ -103,15 +108,32 @@ def _read(folder: Path) -> list[str]:
     return found if isinstance(found, list) and all(isinstance(x, str) for x in found) else []
 
 
-def main(path: str, runtime: str) -> int:
+def _packed(bundle: Bundle) -> bytes:
+    """Return the manifest and the files of a bundle: a line of JSON with their sizes, then all."""
+    contents = {name: bundle.content(name) for name in FILES}
+    contents = {MANIFEST_FILE: bundle.manifest.to_json().encode(), **contents}
+    sizes = json.dumps({name: len(content) for name, content in contents.items()}).encode()
+    return b"".join([sizes, b"\n", *contents.values()])
+
+
+def _unpacked(path: Path, stream: BinaryIO) -> Bundle:
+    """Return what `_packed` put into a stream."""
+    sizes = json.loads(stream.readline())
+    contents = {name: stream.read(size) for name, size in sizes.items()}
+    manifest = read_manifest(contents.pop(MANIFEST_FILE).decode(), where=str(path))
+    return Bundle(path, manifest, contents)
+
+
+def main(path: str, runtime: str, stream: BinaryIO) -> int:
     """Run the golden session of a bundle; print why it fails, and return 0 or 1."""
     try:
-        bundle = Bundle.open(path)
-        features, head = (Model(each, runtime=runtime) for each in (bundle.features, bundle.head))
+        bundle = _unpacked(Path(path), stream)
+        features = Model(bundle.features, runtime=runtime, **bundle.loaded(FEATURES_FILE))
+        head = Model(bundle.head, runtime=runtime, **bundle.loaded(HEAD_FILE))
         manifest, models = bundle.manifest, {FEATURES: features, HEAD: head}
         if any(breaches(manifest, name, model.signatures) for name, model in models.items()):
             return 0  # the parent says what does not fit
-        golden = read_golden(bundle.golden)
+        golden = read_golden(bundle.golden, bundle.content(GOLDEN_FILE))
         with fitting(bundle.path):
             run_golden(features, head, golden)
     except LrtfliteError as error:
@@ -121,4 +143,4 @@ def main(path: str, runtime: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2]))
+    sys.exit(main(sys.argv[1], sys.argv[2], sys.stdin.buffer))

@@ -91,8 +91,11 @@ def writing(path: str | Path) -> Iterator[None]:
 
 def flush_file(path: Path) -> None:
     """Return once the content of a file is on the disk."""
-    with path.open("rb") as file:
-        os.fsync(file.fileno())
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def flush_folder(folder: Path) -> None:

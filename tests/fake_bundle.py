@@ -85,7 +85,9 @@ class FakeModel:
 
     runtime = "fake"
 
-    def __init__(self, path: Path, *, runtime: str = "auto", threads: int = 1) -> None:
+    def __init__(
+        self, path: Path, *, runtime: str = "auto", threads: int = 1, content: bytes | None = None
+    ) -> None:
         self.path = path
         self.calls: list[tuple[str, dict[str, Any]]] = []
         manifest = (path.parent / "manifest.json").read_text()

@@ -6,6 +6,7 @@ import numpy as np
 
 from lrtflite import Learner, Training
 from lrtflite.feeding import SESSION, Feeding
+from lrtflite.model_state import save_models
 from lrtflite.training import Rate
 
 # Feeding of a bundle at pool6, and every rate that a CWR* bundle may have.
@@ -49,10 +50,15 @@ def frames_of(kind: int, count: int = 12) -> np.ndarray:
 
 def fingerprint(learner: Learner) -> list[bytes]:
     """Return the whole state of a learner, to the last bit, but for its sessions' random ids."""
-    state = learner.committed.state()
+    committed = learner.committed
+    state = committed.state()
+    # The models that answer hold the same as those that train.
+    serving = save_models(committed.serving, committed.features)
+    for name, values in state.arrays.items():
+        np.testing.assert_array_equal(serving[name], values)
     for entry in state.meta["history"]:
         del entry["id"]
     memory = [state.memory.rows.all(), *state.memory.facts.values()]
-    values = (*(state.arrays[name] for name in sorted(state.arrays)), *memory)
+    found = (*(state.arrays[name] for name in sorted(state.arrays)), *memory)
     meta = repr((state.meta, state.memory.counter)).encode()
-    return [*(each.tobytes() for each in values), meta]
+    return [*(each.tobytes() for each in found), meta]

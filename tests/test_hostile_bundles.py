@@ -119,7 +119,7 @@ def test_what_was_tried_is_remembered_next_to_the_state(
     demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs: list[tuple[Any, ...]] = []
-    monkeypatch.setattr(trial, "run_child", lambda *words: runs.append(words))
+    monkeypatch.setattr(trial, "run_child", lambda *words, **_: runs.append(words))
     bundle = Bundle.open(demo)
     for folder, count in ((tmp_path, 1), (tmp_path, 1), (None, 2)):
         trial.passed.clear()  # as in a new process

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from learning import DEFAULTS, TRAINING, fingerprint, frames_of, latents_of
-from lrtflite import Learner, Progress
+from lrtflite import Learner, Progress, regular_file
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import (
     InputError,
@@ -49,6 +49,38 @@ def test_a_cancelled_session_leaves_no_trace(
     for each in (learner, other):
         each.learn(frames_of(2), "c", training=TRAINING)
     assert fingerprint(learner) == fingerprint(other)
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOMEM, errno.ESTALE])
+def test_a_memory_that_cannot_be_read_is_a_state_error(
+    open_learner: Callable[..., Learner],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+) -> None:
+    """While a session trains, and while a bundle is shipped; once it can be read, all is well."""
+    monkeypatch.setattr(regular_file, "PAUSES", (0, 0))
+    monkeypatch.setattr("lrtflite.replay.store.MOST_IN_RAM", 0)
+    learner = open_learner(tmp_path / "state")
+    learner.learn_latents(latents_of(0), "a", training=TRAINING)
+    before = fingerprint(learner)
+
+    def fail(*_: Any) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "preadv", fail)
+        with pytest.raises(StateError, match=r"Cannot read .*rows-.*; nothing was changed, try"):
+            learner.learn_latents(latents_of(1), "b", training=TRAINING)
+        with pytest.raises(StateError, match=r"Cannot read .*rows-"):
+            learner.ship(tmp_path / "shipped")
+    assert fingerprint(learner) == before
+    learner.learn_latents(latents_of(1), "b", training=TRAINING)
+    for path in (tmp_path / "state").glob("rows-*"):
+        os.truncate(path, 100)
+    with pytest.raises(StateError, match="its end is missing"):
+        learner.learn_latents(latents_of(2), "c", training=TRAINING)
+    assert learner.learned == ("a", "b")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from learning import TRAINING, latents_of
-from lrtflite import Learner
+from lrtflite import Learner, trial
 from lrtflite.bundle import Bundle
 from lrtflite.errors import BundleError, InputError, MissingExtra
 from lrtflite.signing import make_keys, sign_bundle
@@ -68,14 +68,21 @@ def test_a_taught_bundle_is_signed_again(
 
 
 def test_the_bytes_that_were_verified_are_those_that_are_loaded(
-    signed: Path, keys: tuple[Path, Path]
+    signed: Path, keys: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """In this process, and in the child that tries the models first."""
+    monkeypatch.setattr(trial, "passed", set())
     bundle = Bundle.open(signed, require_signature=keys[1])
-    for name in bundle.manifest.files:
+    for name in ("manifest.json", *bundle.manifest.files):
         (signed / name).write_bytes(b"exchanged after the check")
     with Learner.open(bundle, require_signature=keys[1]) as learner:
         learner.learn_latents(latents_of(0), "cup", training=TRAINING)
         assert learner.learned == ("cup",)
+
+
+def test_a_key_may_be_a_link(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:
+    (tmp_path / "link.pub").symlink_to(keys[1])
+    assert Bundle.open(signed, require_signature=tmp_path / "link.pub").contents
 
 
 def test_any_change_is_found(signed: Path, keys: tuple[Path, Path], tmp_path: Path) -> None:

@@ -11,11 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+import lrtflite.state_file as state_file_module
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import DamagedState, StateError
-from lrtflite.state_file import State
-from lrtflite.state_folder import newest_state
+from lrtflite.state_file import State, read_opened
+from lrtflite.state_folder import StateFolder, newest_state
+from lrtflite.state_summary import summarise
 from states import put, state, value
+
+
+@pytest.fixture(autouse=True)
+def tensors_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give tensors a file of their own, as those of a trunk have."""
+    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", 0)
 
 
 def names(folder: Path, kind: str = "") -> list[str]:
@@ -141,6 +149,21 @@ def test_a_fork_does_not_write(tmp_path: Path) -> None:
     checkpoint.close()
 
 
+def test_a_fork_does_not_hold_the_folder_of_its_parent(tmp_path: Path) -> None:
+    checkpoint = Checkpoint(tmp_path)
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(writing)
+        os.read(reading, 1)  # until the parent is done
+        vars(os)["_exit"](0)
+    checkpoint.close()
+    Checkpoint(tmp_path).close()
+    os.close(writing)
+    os.waitpid(child, 0)
+    os.close(reading)
+
+
 def test_a_lock_that_fails_says_why(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
@@ -157,6 +180,78 @@ def test_unusable_paths(tmp_path: Path) -> None:
         Checkpoint(file / "state")
     with pytest.raises(StateError, match="no state"):
         newest_state(tmp_path)
+
+
+def test_a_file_named_lock_is_not_a_state(tmp_path: Path) -> None:
+    (tmp_path / "lock").write_text("somebody's")
+    with pytest.raises(StateError, match="with lock in it; choose another path"):
+        Checkpoint(tmp_path)
+    assert names(tmp_path) == ["lock"]
+
+
+@pytest.mark.parametrize("name", ["state-000000000007.safetensors", "state-0000007.safetensors"])
+def test_names_that_no_writer_makes_are_no_generations(tmp_path: Path, name: str) -> None:
+    put(tmp_path, 1, 2)
+    (tmp_path / name).write_bytes(b"somebody's")
+    assert value(newest_state(tmp_path)) == 2
+    put(tmp_path, 3)
+    assert value(newest_state(tmp_path)) == 3
+
+
+def test_a_generation_that_would_not_be_found_again_is_not_written(tmp_path: Path) -> None:
+    put(tmp_path, 1)
+    (tmp_path / "state-00000000.safetensors").rename(tmp_path / "state-999999999999.safetensors")
+    with pytest.raises(StateError, match="got 999999999999; open a new state path"):
+        put(tmp_path, 2)
+    assert value(newest_state(tmp_path)) == 1
+
+
+def test_a_listing_that_fails_once_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, 1)
+    real, calls = os.listdir, list[Any]()
+
+    def once(path: Any) -> list[str]:
+        calls.append(path)
+        if len(calls) == 1:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return real(path)
+
+    monkeypatch.setattr(os, "listdir", once)
+    assert value(newest_state(tmp_path)) == 1
+
+
+@pytest.mark.parametrize("kind", ["state", "tensors", "rows"])
+def test_a_reader_begins_again_if_the_writer_removes_what_it_reads(
+    tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, 1, 2)
+    real = state_file_module.FileSource
+    ahead = Checkpoint(tmp_path)
+    ahead.load()
+
+    def source(path: Path) -> Any:
+        monkeypatch.setattr(state_file_module, "FileSource", real)
+        if path.name.startswith(kind):
+            for number in (3, 4, 5):
+                ahead.commit(state(number))
+        else:
+            monkeypatch.setattr(state_file_module, "FileSource", source)
+        return real(path)
+
+    monkeypatch.setattr(state_file_module, "FileSource", source)
+    assert value(newest_state(tmp_path)) == 5
+    ahead.close()
+
+
+def test_a_missing_file_is_damage_for_readers_too(tmp_path: Path) -> None:
+    put(tmp_path, 1, 2)
+    (tmp_path / "tensors-00000001.safetensors").unlink()
+    folder = StateFolder(tmp_path)
+    found = folder.newest(lambda opened, salvage: read_opened(opened, salvage=salvage))
+    assert value(found) == 1
+    assert summarise(tmp_path).sessions == 1
 
 
 def test_a_folder_of_other_files_with_a_lock_is_left_alone(tmp_path: Path) -> None:

@@ -11,18 +11,22 @@ import zlib
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.errors import StateError, TooShort
 from lrtflite.replay.policies import Indices
 from lrtflite.tensor_file import Outgoing, TensorFile, damaged
 
 CODES, CHECKS = "memory/codes", "memory/checks"
 # Maximum number of files that the rows of a memory are spread over.
 MOST_FILES = 32
+# Maximum number of bytes of a memory whose rows stay in RAM once they were read.
+MOST_IN_RAM = 2 << 20
 # Bytes of rows that are copied from file to file at a time.
 _AT_ONCE = 1 << 20
 
@@ -39,9 +43,26 @@ class RowFile:
         self._file = file
         self._start, self._size = entry.start, math.prod(self.shape) * self.dtype.itemsize
 
+    def all(self) -> NDArray[Any]:
+        """Read all rows, (n, ...)."""
+        out = np.empty((self.count, *self.shape), self.dtype)
+        self.read_into(0, out.reshape(-1).view(np.uint8).data)
+        return out
+
     def read_into(self, row: int, out: memoryview) -> None:
-        """Read one row from the disk, or from the cache of the operating system."""
-        self._source.read_into(out, self._start + row * self._size)
+        """Read rows from the disk, or from its cache; raise StateError if they cannot be read.
+
+        They begin with `row`, and are as many as `out` holds.
+        """
+        try:
+            self._source.read_into(out, self._start + row * self._size)
+        except TooShort as error:
+            raise damaged(self.name, "its end is missing") from error
+        except (OSError, MemoryError) as error:
+            why = getattr(error, "strerror", None) or "out of memory"
+            raise StateError(
+                f"Cannot read {self.name}: {why}; nothing was changed, try again"
+            ) from error
 
     def sound_rows(self) -> dict[int, NDArray[Any]]:
         """Return the rows of a damaged file that match their own checks, in RAM."""
@@ -87,6 +108,27 @@ class Rows:
             for number, place in enumerate(self.places[rows].tolist()):
                 out[number] = self.fresh[-1 - place]
             return
+        if self.nbytes <= MOST_IN_RAM:
+            np.take(self._in_ram, rows, axis=0, out=out, mode="clip")
+            return
+        self._read(rows, out)
+
+    @cached_property
+    def _in_ram(self) -> NDArray[Any]:
+        """Read the rows of a small memory once: a call for each row takes longer than a step."""
+        out = np.empty((len(self), *self.shape), self.dtype)
+        count = self.starts[-1]
+        if count > 4 * len(self):  # mostly dead rows
+            self._read(np.arange(len(self)), out)
+            return out
+        there = self.places >= 0
+        stored = np.concatenate([file.all() for file in self.files])
+        out[there] = stored[self.places[there]]
+        for row in np.flatnonzero(~there).tolist():
+            out[row] = self.fresh[-1 - int(self.places[row])]
+        return out
+
+    def _read(self, rows: Indices, out: NDArray[Any]) -> None:
         starts, size = self.starts, math.prod(self.shape) * self.dtype.itemsize
         raw = out.reshape(-1).view(np.uint8).data
         for number, place in enumerate(self.places[rows].tolist()):

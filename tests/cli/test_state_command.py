@@ -62,6 +62,14 @@ def test_a_shipped_state_is_a_file(open_learner: Callable[..., Learner], tmp_pat
     assert "30 patterns taught, 30 latents kept" in said
 
 
+def test_a_file_of_an_earlier_format_and_a_link(taught: Path, tmp_path: Path) -> None:
+    earlier = Path(__file__).parents[1] / "formats" / "state-4" / "state-00000001.npz"
+    done = CliRunner().invoke(cli, ["state", str(earlier)])
+    assert "got format 4 or earlier" in str(done.exception)
+    (tmp_path / "link").symlink_to(max(taught.glob("state-*")))
+    assert CliRunner().invoke(cli, ["state", str(tmp_path / "link")]).exit_code == 0
+
+
 def test_bad_input_gets_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     put(folder, 1)

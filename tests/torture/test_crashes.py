@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -18,8 +17,7 @@ import numpy as np
 import pytest
 
 from failing_disk import Files, power_cuts, recording
-from fake_bundle import frames
-from lrtflite import Learner, regular_file
+from lrtflite import regular_file
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import StateError
 from lrtflite.state_file import State
@@ -33,6 +31,12 @@ Change = Callable[[Checkpoint], object]
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(regular_file, "PAUSES", (0, 0))
+
+
+@pytest.fixture(autouse=True, params=[0, 1 << 20], ids=["apart", "inline"])
+def tensors(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    """Give tensors a file of their own, as those of a trunk have, or put them into the state's."""
+    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", request.param)
 
 
 def commit(checkpoint: Checkpoint) -> None:
@@ -196,84 +200,6 @@ def test_flipped_bits_and_missing_ends_everywhere(tmp_path: Path) -> None:
     assert {29, 30} <= rows, "a flipped bit of a row costs that row"
     put(folder, 9)
     assert seen(folder) == (9, "cup")
-
-
-def answers(learner: Learner) -> bytes:
-    found = learner.probabilities(learner.extract(frames(12, 90, 200)))
-    return found.tobytes() + repr(learner.learned).encode()
-
-
-def test_a_deep_learner_answers_from_one_state(
-    open_deep: Callable[..., Learner], tmp_path: Path
-) -> None:
-    """Trunk, moments, labels and memory; the calls fail one after the other."""
-    folder = tmp_path / "state"
-    learner = open_deep(folder)
-    for number, label in enumerate("ab"):
-        learner.learn(frames(10 + number, 20), label)
-    before, files = answers(learner), contents(folder)
-    learner.learn(frames(200, 210), "c")
-    after = answers(learner)
-    learner.close()
-    for at in range(60):
-        write_all(folder, files)
-        learner = open_deep(folder)
-        assert answers(learner) == before
-
-        def fail(now: int, call: str) -> None:
-            if call != "close" and now >= at:  # noqa: B023
-                raise OSError(errno.EIO, os.strerror(errno.EIO))
-
-        ended = before
-        try:
-            with recording(fail):
-                learner.learn(frames(200, 210), "c")
-            ended = after
-        except StateError as error:
-            ended = after if "in place" in str(error) else before
-        learner.close()
-        reopened = open_deep(folder)
-        assert answers(reopened) == ended
-        reopened.close()
-        if learner.sessions == 3:
-            break
-    else:
-        raise AssertionError("the commit never ended")
-
-
-SESSIONS = """
-import sys
-import numpy as np
-from lrtflite import Learner, regular_file
-with Learner.open(*sys.argv[1:3]) as learner:
-    rng = np.random.default_rng(0)
-    shape = learner.bundle.manifest.latent_shape
-    quick = learner.training.with_options(epochs=1, least_steps=1)
-    print(learner.sessions, flush=True)
-    while True:
-        learner.learn_latents(rng.random((10, *shape), np.float32), "mug", training=quick)
-        print(learner.sessions, flush=True)
-"""
-
-
-def test_kills_at_random_lose_nothing_that_was_committed(demo: Path, tmp_path: Path) -> None:
-    rng, folder = np.random.default_rng(0), tmp_path / "state"
-    least = 0
-    for _ in range(4 * TIMES):
-        command = [sys.executable, "-c", SESSIONS, str(demo), str(folder)]
-        with subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-        ) as process:
-            assert process.stdout is not None
-            assert int(process.stdout.readline()) in (least, least + 1)
-            time.sleep(float(rng.uniform(0, 0.3)))
-            process.kill()
-            said = process.stdout.read().split()
-        committed = int(said[-1]) if said else least
-        with Learner.open(demo, folder, read_only=True) as learner:
-            assert learner.sessions in (committed, committed + 1)
-            least = learner.sessions
-    assert least > 0
 
 
 def test_a_second_process_is_kept_out(taught: Path) -> None:

@@ -1,0 +1,199 @@
+"""Kills, power cuts and failing disks of whole learners: answers are those before or those after.
+
+`make torture` runs the same tests with LRTFLITE_TORTURE, the number of times as many cases.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+import pytest
+
+from failing_disk import Files, Recorder, power_cuts, recording
+from fake_bundle import frames
+from lrtflite import Learner, regular_file
+from lrtflite.errors import StateError
+from states import contents, write_all
+
+TIMES = int(os.environ.get("LRTFLITE_TORTURE", "1"))
+Case = TypeVar("Case")
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regular_file, "PAUSES", (0, 0))
+
+
+def answers(learner: Learner) -> bytes:
+    found = learner.probabilities(learner.extract(frames(12, 90, 200)))
+    return found.tobytes() + repr(learner.learned).encode()
+
+
+def test_a_deep_learner_answers_from_one_state(
+    open_deep: Callable[..., Learner], tmp_path: Path
+) -> None:
+    """Trunk, moments, labels and memory; the calls fail one after the other."""
+    folder = tmp_path / "state"
+    learner = open_deep(folder)
+    for number, label in enumerate("ab"):
+        learner.learn(frames(10 + number, 20), label)
+    before, files = answers(learner), contents(folder)
+    learner.learn(frames(200, 210), "c")
+    after = answers(learner)
+    learner.close()
+    for at in range(60):
+        write_all(folder, files)
+        learner = open_deep(folder)
+        assert answers(learner) == before
+
+        def fail(now: int, call: str) -> None:
+            if call != "close" and now >= at:  # noqa: B023
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        ended = before
+        try:
+            with recording(fail):
+                learner.learn(frames(200, 210), "c")
+            ended = after
+        except StateError as error:
+            ended = after if "in place" in str(error) else before
+        learner.close()
+        reopened = open_deep(folder)
+        assert answers(reopened) == ended
+        reopened.close()
+        if learner.sessions == 3:
+            break
+    else:
+        raise AssertionError("the commit never ended")
+
+
+def few(cases: Sequence[Case], count: int) -> Sequence[Case]:
+    """Return all cases of a long run, else some of them, with the last one."""
+    if TIMES > 1 or len(cases) <= count:
+        return cases
+    chosen = np.random.default_rng(0).choice(len(cases), count, replace=False)
+    return [cases[k] for k in sorted({*chosen.tolist(), len(cases) - 1})]
+
+
+@pytest.fixture
+def deep(
+    open_deep: Callable[..., Learner], tmp_path: Path
+) -> tuple[Path, bytes, bytes, Files, Recorder]:
+    """Return a folder, the answers before and after a session, the files before, and its calls."""
+    folder = tmp_path / "state"
+    learner = open_deep(folder)
+    for number, label in enumerate("ab"):
+        learner.learn(frames(10 + number, 20), label)
+    before, files = answers(learner), contents(folder)
+    with recording() as recorder:
+        learner.learn(frames(200, 210), "c")
+    after = answers(learner)
+    learner.close()
+    assert before != after
+    return folder, before, after, files, recorder
+
+
+def test_a_deep_learner_after_a_kill_at_every_call(
+    open_deep: Callable[..., Learner], deep: tuple[Path, bytes, bytes, Files, Recorder]
+) -> None:
+    folder, before, after, files, recorder = deep
+    ended = set()
+    last = len(recorder.calls) - 1
+    for number in sorted({*few(range(last), 8), last}):
+        write_all(folder, files)
+        child = os.fork()
+        if child == 0:
+
+            def kill(at: int, _: str) -> None:
+                if at == number:  # noqa: B023
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            learner = open_deep(folder)
+            with recording(kill):
+                learner.learn(frames(200, 210), "c")
+            vars(os)["_exit"](0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        learner = open_deep(folder)
+        ended.add(answers(learner))
+        learner.close()
+    assert ended == {before, after}
+
+
+def test_a_deep_learner_after_every_power_cut(
+    open_deep: Callable[..., Learner], deep: tuple[Path, bytes, bytes, Files, Recorder]
+) -> None:
+    folder, before, after, files, recorder = deep
+    ended = set()
+    for found in few(list(power_cuts(files, recorder.changes)), 60):
+        write_all(folder, found)
+        learner = open_deep(folder)
+        ended.add(answers(learner))
+        learner.close()
+    assert ended == {before, after}
+
+
+SESSIONS = """
+import sys
+import numpy as np
+from lrtflite import Learner
+with Learner.open(*sys.argv[1:3]) as learner:
+    shape = learner.bundle.manifest.latent_shape
+    quick = learner.training.with_options(epochs=1, least_steps=1)
+    print(learner.sessions, flush=True)
+    while learner.sessions < int(sys.argv[3]):
+        rng = np.random.default_rng(learner.sessions)
+        label = f"class {learner.sessions % 5}"
+        learner.learn_latents(rng.random((10, *shape), np.float32), label, training=quick)
+        if len(sys.argv) > 4:
+            probes = np.random.default_rng(0).random((8, *shape), np.float32)
+            print(learner.probabilities(probes).tobytes().hex(), flush=True)
+        else:
+            print(learner.sessions, flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_kills_at_random_lose_nothing_that_was_committed(demo: Path, tmp_path: Path) -> None:
+    """After each kill, the answers are exactly those of a learner that was never killed."""
+    rng, folder, most = np.random.default_rng(0), tmp_path / "state", 30 * TIMES
+    command = [sys.executable, "-c", SESSIONS, str(demo)]
+    straight = subprocess.run(
+        [*command, str(tmp_path / "straight"), str(most), "answers"],
+        capture_output=True,
+        text=True,
+        check=True,
+        stdin=subprocess.DEVNULL,
+    )
+    expected = straight.stdout.split()[1:]
+    least = 0
+    for _ in range(4 * TIMES):
+        with subprocess.Popen(
+            [*command, str(folder), str(most)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        ) as process:
+            assert process.stdout is not None
+            assert int(process.stdout.readline()) in (least, least + 1)
+            time.sleep(float(rng.uniform(0, 0.15)))
+            process.kill()
+            said = process.stdout.read().split()
+        committed = int(said[-1]) if said else least
+        with Learner.open(demo, folder, read_only=True) as learner:
+            least = learner.sessions
+            assert least in (committed, committed + 1)
+            shape = learner.bundle.manifest.latent_shape
+            probes = np.random.default_rng(0).random((8, *shape), np.float32)
+            found = learner.probabilities(probes).tobytes().hex()
+        assert least == 0 or found == expected[least - 1]
+    assert least > 0
