@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite_converters.inference.graph import Code, Graph, Op, Tensor
@@ -42,7 +43,7 @@ def keep_classes(graph: Graph, name: str, slots: Sequence[int]) -> None:
     graph.drop_dead()
 
 
-def _scores_of_softmax(graph: Graph, output: Tensor, slots: np.ndarray) -> Tensor | None:
+def _scores_of_softmax(graph: Graph, output: Tensor, slots: NDArray[np.int32]) -> Tensor | None:
     """Return the scores whose softmax over `slots` the output is; None if it is anything else.
 
     The ops are those of `softmax_over`: with m = scores - mask and
@@ -75,7 +76,7 @@ def _made_by(graph: Graph, tensor: Tensor | None, code: int) -> Op | None:
     return op if op is not None and op.code == code else None
 
 
-def _masks(mask: Tensor | None, learned: Tensor | None, slots: np.ndarray) -> bool:
+def _masks(mask: Tensor | None, learned: Tensor | None, slots: NDArray[np.int32]) -> bool:
     """Return whether both constants pick exactly `slots`."""
     if mask is None or mask.value is None or learned is None or learned.value is None:
         return False

@@ -81,17 +81,19 @@ def export_model(
 
 def inference_graph(bundle: Bundle, contents: Mapping[str, bytes], learned: Learned) -> Graph:
     """Return one graph in float32: a frame in, the probabilities of learned classes out."""
-    parts = []
-    names = ((FEATURES_FILE, "extract", "features/"), (HEAD_FILE, "infer", "head/"))
-    for name, signature, prefix in names:
+
+    def part(name: str, signature: str, prefix: str) -> Graph:
         own = {
             key[len(prefix) :]: value
             for key, value in learned.tensors.items()
             if key.startswith(prefix)
         }
         model = load(contents[name], where=str(bundle.path / name))
-        parts.append(baked_graph(model, signature, own))
-    graph = join(*parts, {"latents": "latents"})
+        return baked_graph(model, signature, own)
+
+    features = part(FEATURES_FILE, "extract", "features/")
+    head = part(HEAD_FILE, "infer", "head/")
+    graph = join(features, head, {"latents": "latents"})
     # Familiarity has no place in a plain classifier.
     graph.outputs = {PROBABILITIES: graph.outputs[PROBABILITIES]}
     settle(graph)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Optional
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -58,7 +58,7 @@ class Op:
     """An op; an input that is left out is None. `options` is an object of the schema, or None."""
 
     code: int
-    inputs: list[Optional[Tensor]]
+    inputs: list[Tensor | None]
     outputs: list[Tensor]
     options: Any = None
     options_type: int = 0

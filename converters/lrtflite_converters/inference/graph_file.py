@@ -80,7 +80,7 @@ def to_bytes(graph: Graph, *, description: str = "", metadata: bytes | None = No
     return bytes(builder.Output())
 
 
-class _Buffer(schema.BufferT):  # type: ignore[misc]
+class _Buffer(schema.BufferT):
     """A constant whose bytes are aligned; the generated class aligns to 4 bytes only."""
 
     def __init__(self, data: NDArray[np.uint8] | None) -> None:

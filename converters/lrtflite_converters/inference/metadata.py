@@ -1,7 +1,7 @@
 """TFLite metadata: what the tensors mean, and a zip of files at the end of the model.
 
-Field numbers are those of TensorFlow's `metadata_schema.fbs`, version 1.0.0. Task libraries, Android
-Studio and MediaPipe read it. A runtime ignores both the metadata and the bytes after the model.
+Field numbers are those of version 1.0.0 of `metadata_schema.fbs`. Task libraries, Android Studio
+and MediaPipe read it. A runtime ignores both the metadata and the bytes after the model.
 """
 
 from __future__ import annotations
