@@ -51,14 +51,14 @@ class CommittedState:
 
     The head is loaded twice: `serving` has the committed weights and answers at any time, `working`
     is trained by a session. Features whose moments adapt are loaded twice too: `features` extracts,
-    `adapting` adapts. With frozen moments, both are the same model. INVARIANT: outside a change,
-    both models of a pair hold the committed state.
+    `adapting` adapts. With frozen moments, or in a learner that only reads, both are the same model.
+    INVARIANT: outside a change, both models of a pair hold the committed state.
     """
 
     def __init__(
         self, bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions
     ) -> None:
-        """Begin with the values in the model files; `options` contains no None."""
+        """Load the models; `begin` or `restore` follows. `options` contains no None."""
         assert options.replay_size is not None
         assert options.policy is not None
         assert options.threads is not None
@@ -81,14 +81,14 @@ class CommittedState:
                     f"The manifest of {bundle.path} does not fit its {name}: "
                     f"{'; '.join(problems)}; convert the bundle again"
                 )
-        self.working = Model(bundle.head, **head)
-        self.adapting = self.features
-        if manifest.adapt_moments:
-            self.adapting = Model(bundle.features, **features)
+        self.working, self.adapting = self.serving, self.features
+        if not options.read_only:
+            self.working = Model(bundle.head, **head)
+            if manifest.adapt_moments:
+                self.adapting = Model(bundle.features, **features)
         # Held by a caller that needs moments, weights and labels of the same state.
         self.answering = threading.RLock()
-        tensors = save_models(self.serving, self.features)
-        self.learned = restore_models(tensors, self.serving, self.features)
+        self.learned = np.zeros(manifest.slots, bool)
         self.form = StateForm.of(bundle, self.serving.signatures, self.features.signatures)
         self._checkpoint = checkpoint
         # The committed content of `memory`, which a change may have replaced already.
@@ -104,6 +104,15 @@ class CommittedState:
         self._made: Commit | None = None
         # True while RAM and disk may hold different states; the one on disk counts then.
         self._out_of_step = False
+
+    def begin(self) -> None:
+        """Take over the values in the model files, where there is no state to restore.
+
+        `save` takes RAM for a copy of every tensor, for as long as the model is loaded, so a
+        learner that restores a state does without.
+        """
+        tensors = save_models(self.serving, self.features)
+        self.learned = restore_models(tensors, self.serving, self.features)
 
     @property
     def learned_labels(self) -> tuple[str, ...]:
@@ -246,7 +255,10 @@ class CommittedState:
         learned = np.array(meta["learned"], bool)
         slots, history = Slots(tuple(meta["labels"])), History.from_json(meta["history"])
         self._take_over(Commit(state.arrays, learned, slots, history, content))
-        restore_models(state.arrays, self.working, self.adapting)
+        if self.working is not self.serving:
+            restore_models(state.arrays, self.working, self.adapting)
+        for model in (self.serving, self.working):
+            model.release()
         if meta["rng"] is None:  # the state of a client with another generator
             seed = (self.options.seed, history.sessions)
             self.rng.bit_generator.state = np.random.PCG64(seed).state

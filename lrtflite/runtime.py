@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from lrtflite.arguments import whole_number
 from lrtflite.errors import BundleError, RuntimeMissing
 from lrtflite.extras import pip_command
+from lrtflite.mapped_file import release_pages
 from lrtflite.table import Table
 
 # Name that stands for the first installed runtime.
@@ -129,6 +130,11 @@ class Model:
         self._runners = {name: self._interpreter.get_signature_runner(name) for name in names}
         self.signatures = {name: _signature(runner) for name, runner in self._runners.items()}
         self._lock = threading.Lock()
+        self.release()
+
+    def release(self) -> None:
+        """Give back the RAM of weights that were read to load, pack or start the model."""
+        release_pages(self.path)
 
     def buffer(self, signature: str, name: str) -> NDArray[Any]:
         """Return an array to fill and pass to `run` repeatedly, for an input of fixed shape.
