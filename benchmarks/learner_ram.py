@@ -98,7 +98,7 @@ def fill(learner: Learner, frame: np.ndarray) -> None:
     with committed.change():
         slots = (np.arange(count) % learner.bundle.manifest.slots).astype(np.int32)
         learner.memory.update([latent] * count, slots, session=1, rng=rng)
-        tensors = save_models(committed.serving, committed.features)
+        tensors = save_models(committed.working, committed.adapting)
         committed.commit(tensors, committed.learned, slots=committed.slots)
 
 

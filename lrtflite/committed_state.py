@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
+from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint
-from lrtflite.contract import FEATURES, HEAD
-from lrtflite.contract_checking import breaches
-from lrtflite.errors import BundleError, DamagedState, LrtfliteError, StateError
+from lrtflite.errors import DamagedState, LrtfliteError, StateError
 from lrtflite.history import History
 from lrtflite.initial_state import learned_labels
 from lrtflite.learner_options import LearnerOptions
+from lrtflite.loaded_models import LoadedModels
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime import Model
@@ -49,10 +48,8 @@ class Change:
 class CommittedState:
     """Weights, moments, memory, labels and random generator, in RAM and, given a path, on disk.
 
-    The head is loaded twice: `serving` has the committed weights and answers at any time, `working`
-    is trained by a session. Features whose moments adapt are loaded twice too: `features` extracts,
-    `adapting` adapts. With frozen moments, or in a learner that only reads, both are the same model.
-    INVARIANT: outside a change, both models of a pair hold the committed state.
+    `serving` and `features` answer, `working` and `adapting` are changed by a session; see
+    `LoadedModels`. INVARIANT: outside a change, both models of a pair hold the committed state.
     """
 
     def __init__(
@@ -70,22 +67,9 @@ class CommittedState:
         self.slots = Slots(manifest.labels)
         self.history = History()
         self.rng = np.random.Generator(np.random.PCG64(options.seed))
-        running: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
-        head = {**running, **bundle.loaded(HEAD_FILE)}
-        features = {**running, **bundle.loaded(FEATURES_FILE)}
-        self.features = Model(bundle.features, **features)
-        self.serving = Model(bundle.head, **head)
-        for name, model in ((FEATURES, self.features), (HEAD, self.serving)):
-            if problems := breaches(manifest, name, model.signatures):
-                raise BundleError(
-                    f"The manifest of {bundle.path} does not fit its {name}: "
-                    f"{'; '.join(problems)}; convert the bundle again"
-                )
-        self.working, self.adapting = self.serving, self.features
-        if not options.read_only:
-            self.working = Model(bundle.head, **head)
-            if manifest.adapt_moments:
-                self.adapting = Model(bundle.features, **features)
+        loaded = LoadedModels.of(bundle, options, Model)
+        self.features, self.adapting = loaded.features, loaded.adapting
+        self.serving, self.working = loaded.serving, loaded.working
         # Held by a caller that needs moments, weights and labels of the same state.
         self.answering = threading.RLock()
         self.learned = np.zeros(manifest.slots, bool)
@@ -106,12 +90,8 @@ class CommittedState:
         self._out_of_step = False
 
     def begin(self) -> None:
-        """Take over the values in the model files, where there is no state to restore.
-
-        `save` takes RAM for a copy of every tensor, for as long as the model is loaded, so a
-        learner that restores a state does without.
-        """
-        tensors = save_models(self.serving, self.features)
+        """Take over the values in the model files, where there is no state to restore."""
+        tensors = self._tensors()
         self.learned = restore_models(tensors, self.serving, self.features)
 
     @property
@@ -210,8 +190,9 @@ class CommittedState:
     def state(self, made: Commit | None = None) -> State:
         """Return the committed state, or the state that `made` leads to."""
         if made is None:
-            tensors = save_models(self.serving, self.features)
-            made = Commit(tensors, self.learned, self.slots, self.history, self.memory.content)
+            made = Commit(
+                self._tensors(), self.learned, self.slots, self.history, self.memory.content
+            )
         return State(
             arrays=made.tensors,
             memory=made.memory,
@@ -228,6 +209,14 @@ class CommittedState:
                 "rng": self.rng.bit_generator.state,
             },
         )
+
+    def _tensors(self) -> dict[str, NDArray[Any]]:
+        """Return the committed tensors, while nothing changes.
+
+        They come from `working`, which a commit saves anyway: a model that has run `save` keeps a
+        copy of every tensor for as long as it is loaded.
+        """
+        return save_models(self.working, self.adapting)
 
     def restore_generation(self, opened: Opened, *, salvage: bool) -> None:
         """Take over a generation of the state folder, or raise DamagedState."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -19,8 +17,6 @@ from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.generations import CHECKED_FILE
-from lrtflite.golden import fitting, run_golden
-from lrtflite.golden_file import read_golden
 from lrtflite.regular_file import read_whole
 from lrtflite.runtime import Model, describe_runtime, pick_runtime
 from lrtflite.whole_file import write_whole
@@ -51,6 +47,8 @@ def try_models(bundle: Bundle, runtime: str, folder: Path | None, *, remember: b
 
 def run_child(module: str, bundle: Path, *words: str) -> str:
     """Run `python -m MODULE BUNDLE WORDS` and return its output, or raise BundleError."""
+    import subprocess  # only here, because most openings need no child
+
     command = [sys.executable, "-m", module, str(bundle), *words]
     package = str(Path(__file__).resolve().parent.parent)
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -88,6 +86,8 @@ def run_child(module: str, bundle: Path, *words: str) -> str:
 
 
 def _signal(number: int) -> str:
+    import signal
+
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -105,6 +105,9 @@ def _read(folder: Path) -> list[str]:
 
 def main(path: str, runtime: str) -> int:
     """Run the golden session of a bundle; print why it fails, and return 0 or 1."""
+    from lrtflite.golden import fitting, run_golden
+    from lrtflite.golden_file import read_golden
+
     try:
         bundle = Bundle.open(path)
         features, head = (Model(each, runtime=runtime) for each in (bundle.features, bundle.head))

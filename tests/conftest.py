@@ -52,6 +52,29 @@ def lda(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.fixture(scope="session")
+def strategy_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small bundle of each strategy."""
+    return made_by("strategy_bundles.py", tmp_path_factory.mktemp("strategies"))
+
+
+@pytest.fixture(scope="session")
+def closed_form_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small bundle of each closed form."""
+    return made_by("closed_form_bundles.py", tmp_path_factory.mktemp("closed_forms"))
+
+
+def made_by(script: str, folder: Path) -> Path:
+    """Run a script of this folder that fills `folder` with TensorFlow; return `folder`."""
+    # Found, not imported: TensorFlow and a TFLite runtime in one process can crash.
+    if find_spec("tensorflow") is None:
+        pytest.skip("needs the extra host, to convert bundles")
+    words = [sys.executable, str(ROOT / "tests" / script), str(folder)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return folder
+
+
 @pytest.fixture(params=["litert", "tflite"])
 def runtime(request: pytest.FixtureRequest) -> str:
     name: str = request.param

@@ -65,7 +65,12 @@ def command(
     """
     from lrtflite.bundle import Bundle
     from lrtflite.extras import require
-    from lrtflite_converters.inference.request import Files, check_mode, read_learned
+    from lrtflite_converters.inference.request import (
+        Files,
+        check_float,
+        check_mode,
+        read_learned,
+    )
 
     require("tensorflow")
     check_mode(quantize, calibrate)
@@ -75,6 +80,7 @@ def command(
     learned = read_learned(opened, state)
     frames = None
     if calibrate is not None:
+        check_float(opened)
         frames = _read(calibrate, opened.manifest.input_size, skip_unreadable=skip_unreadable)
     from lrtflite.quiet import quiet_stderr
     from lrtflite_cli.progress import stages
@@ -100,10 +106,9 @@ def _read(dataset: str, size: int, *, skip_unreadable: bool) -> NDArray[np.uint8
 
 
 def _as_text(exported: Exported) -> str:
-    kind = exported.quantized or "float32"
     count = len(exported.labels)
     return (
-        f"{exported.model}: {exported.bytes:,} bytes, {kind}, "
+        f"{exported.model}: {exported.bytes:,} bytes, {exported.numbers}, "
         f"{count} {'class' if count == 1 else 'classes'}\n"
         f"{exported.labels_file}: {', '.join(exported.labels)}"
     )
@@ -115,6 +120,6 @@ def _as_json(exported: Exported) -> str:
         "labels_file": str(exported.labels_file),
         "labels": list(exported.labels),
         "bytes": exported.bytes,
-        "quantized": exported.quantized,
+        "numbers": exported.numbers,
     }
     return json.dumps(found, indent=2)

@@ -23,7 +23,7 @@ from lrtflite_converters.inference.graph_file import load, to_bytes
 from lrtflite_converters.inference.int8 import quantise
 from lrtflite_converters.inference.joining import join
 from lrtflite_converters.inference.metadata import model_metadata, with_files
-from lrtflite_converters.inference.request import INT8, LABELS_FILE, Files, Learned
+from lrtflite_converters.inference.request import FLOAT, INT8, LABELS_FILE, Files, Learned
 from lrtflite_converters.inference.settling import interpreter, settle
 
 FACTS_FILE = "lrtflite.json"
@@ -33,13 +33,16 @@ Stage = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Exported:
-    """The files that were written, and the labels of the model's outputs."""
+    """The files that were written, and the labels of the model's outputs.
+
+    `numbers` is the kind of the weights: float32, int8, or float32 above int8 features.
+    """
 
     model: Path
     labels_file: Path
     labels: tuple[str, ...]
     bytes: int
-    quantized: str | None
+    numbers: str
 
 
 def export_model(
@@ -62,9 +65,11 @@ def export_model(
     if frames is not None:
         stage(f"quantising with {len(frames)} frames")
         graph = quantise(graph, frames)
-    mode = None if frames is None else INT8
+    numbers = FLOAT if frames is None else INT8
+    if bundle.manifest.latent_dtype == INT8:
+        numbers = f"{FLOAT} above {INT8} features"
     labels = "".join(f"{label}\n" for label in learned.labels)
-    facts = json.dumps(_facts(bundle, learned, mode), indent=2) + "\n"
+    facts = json.dumps(_facts(bundle, learned, numbers), indent=2) + "\n"
     description = f"{bundle.manifest.network}, {bundle.manifest.strategy}, by lrtflite"
     metadata = model_metadata(
         name=files.model.stem, description=description, labels_file=LABELS_FILE
@@ -76,7 +81,7 @@ def export_model(
     with writing(files.model), replacing(files.labels) as text, replacing(files.model) as model:
         text.write_bytes(labels.encode())
         model.write_bytes(content)
-    return Exported(files.model, files.labels, learned.labels, len(content), mode)
+    return Exported(files.model, files.labels, learned.labels, len(content), numbers)
 
 
 def inference_graph(bundle: Bundle, contents: Mapping[str, bytes], learned: Learned) -> Graph:
@@ -115,7 +120,7 @@ def _as_converted(bundle: Bundle, head: bytes) -> Learned:
     return Learned.of(named, learned.tolist(), bundle.manifest.labels, sessions=0)
 
 
-def _facts(bundle: Bundle, learned: Learned, mode: str | None) -> dict[str, Any]:
+def _facts(bundle: Bundle, learned: Learned, numbers: str) -> dict[str, Any]:
     """Return the facts about the model that its users may need."""
     manifest = bundle.manifest
     return {
@@ -128,7 +133,7 @@ def _facts(bundle: Bundle, learned: Learned, mode: str | None) -> dict[str, Any]
         "labels": list(learned.labels),
         "slots": list(learned.slots),
         "sessions": learned.sessions,
-        "quantized": mode,
+        "numbers": numbers,
         "bundle": bundle.identity,
         "tools": {name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
     }

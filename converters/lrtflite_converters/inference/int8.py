@@ -61,11 +61,6 @@ def quantise(graph: Graph, frames: NDArray[np.uint8]) -> Graph:
     """Return the graph in int8, calibrated on `frames` (n, H, W, 3) uint8."""
     ((into, _),) = graph.inputs.items()
     ((name, _),) = graph.outputs.items()
-    if any(tensor.dtype == np.int8 for tensor in graph.tensors):
-        raise ConversionError(
-            "Expected a bundle in float for --quantize int8, got one whose features are int8 "
-            "already; leave out --quantize"
-        )
     scaling = _take_scaling(graph)
     stem, tail = _split(graph)
     content = _quantised(to_bytes(stem), _samples(frames, scaling), whole=tail is None)

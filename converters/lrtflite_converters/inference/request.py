@@ -21,10 +21,9 @@ from lrtflite.state_folder import newest_state
 from lrtflite.whole_file import check_writable, writing
 
 LABELS_FILE = "labels.txt"
-INT8 = "int8"
+FLOAT, INT8 = "float32", "int8"
 MODES = (INT8,)
-# Number of frames that ranges are measured on. More change little: ranges of 100 and of 1,000
-# photographs differ by less than the step between two values.
+# Number of frames that ranges are measured on; TensorFlow's guide advises 100 to 500.
 CALIBRATION_FRAMES = 100
 
 
@@ -139,6 +138,15 @@ def check_mode(mode: str | None, dataset: str | None) -> None:
     if mode is None and dataset is not None:
         raise InputError(
             "Expected --quantize int8 with --calibrate, got --calibrate alone; give both or neither"
+        )
+
+
+def check_float(bundle: Bundle) -> None:
+    """Raise InputError for a bundle that was quantised when it was converted."""
+    if bundle.manifest.latent_dtype == INT8:
+        raise InputError(
+            "Expected a bundle in float for --quantize int8, got one whose features are int8 "
+            "already; leave out --quantize"
         )
 
 
