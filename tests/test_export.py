@@ -25,7 +25,7 @@ FORGOTTEN = "hat"
 LABELS = ("mug", "shoe", "pen")
 # Every kind of head, with and without a trunk. Bundles of other tests, and those of BUNDLES.
 NAMES = ("demo", "lda", "ncm", "last-dslda", "deep-ar1", "deep-lwf", *BUNDLES)
-TEMPERATURE = 100.0
+TEMPERATURE = 10.0
 # Numbers in the schema of ops that hold or change variables.
 VARIABLE_OPS = {129, 142, 143, 144}
 # Largest difference of a probability, by rounding alone.
@@ -119,7 +119,7 @@ def test_a_float_model_answers_as_the_learner(exported: Path, name: str, runtime
     model = stock(exported / f"{name}-float32" / "model.tflite", runtime)
     found = answers(model, held_out(sizes(name)))
     wanted = learner_answers(exported, name, runtime)
-    assert np.ptp(wanted[:, 0]) > 0.01, "the learner tells the frames apart"
+    assert np.ptp(wanted) > 0.02, "the learner tells the frames apart"
     np.testing.assert_allclose(found, wanted, rtol=0, atol=ROUNDING)
 
 
@@ -130,10 +130,10 @@ def test_an_int8_model_agrees_where_the_learner_is_sure(
     model = stock(exported / f"{name}-int8" / "model.tflite", runtime)
     found, wanted = answers(model, held_out(sizes(name))), learner_answers(exported, name, runtime)
     first, second = np.sort(wanted, axis=1)[:, [-1, -2]].T
-    sure = first - second > 0.3
-    np.testing.assert_array_equal(found.argmax(axis=1)[sure], wanted.argmax(axis=1)[sure])
-    # The network is random, so a step of its 16 channels is large; photographs: docs/export.md.
-    assert np.abs(found - wanted).mean() < 0.05
+    agree = (found.argmax(axis=1) == wanted.argmax(axis=1))[first - second > 0.3]
+    assert agree.sum() >= 0.9 * agree.size
+    # The networks are random, and a step of 16 channels is large; photographs: docs/export.md.
+    assert np.abs(found - wanted).mean() < 0.1
 
 
 @pytest.mark.parametrize("numbers", ["float32", "int8"])

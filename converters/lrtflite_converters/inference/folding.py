@@ -112,7 +112,7 @@ def _join_reshapes(graph: Graph, op: Op) -> bool:
         return False
     x = op.inputs[0]
     assert x is not None
-    if op.output.shape == x.shape and not any(t is op.output for t in graph.outputs.values()):
+    if op.output.shape == x.shape:
         graph.replace(op.output, x)
         graph.remove(op)
         return True

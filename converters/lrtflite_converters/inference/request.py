@@ -35,7 +35,7 @@ class Files:
 
     @property
     def labels(self) -> Path:
-        return self.model.with_name(LABELS_FILE)
+        return self.model.parent / LABELS_FILE
 
     def check(self, *, replace: bool) -> None:
         """Raise LrtfliteError if a file exists that may not be replaced, or cannot be written."""
@@ -47,6 +47,10 @@ class Files:
         for path in (self.model, self.labels):
             with writing(path):
                 check_writable(path)
+            if path.exists() and not path.is_file():
+                raise LrtfliteError(
+                    f"Expected a file to write, got the device or pipe {path}; choose another --out"
+                )
             if path.exists() and not replace:
                 raise LrtfliteError(
                     f"Expected a new file, got {path}, which exists; choose another --out, or "
