@@ -1,4 +1,4 @@
-"""Where the RAM of a learner goes, stage by stage, and what the replay memory on disk costs.
+"""Measure the RAM of a learner, part by part, and the cost of a replay memory on disk.
 
     python benchmarks/learner_ram.py BUNDLE [--frames 100] [--steps 2] [--rows 1000 100000]
         [--runtime litert]

@@ -7,7 +7,6 @@ older `tflite-runtime` package, still the only one on some boards).
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import threading
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from lrtflite.arguments import whole_number
 from lrtflite.errors import BundleError, RuntimeMissing
 from lrtflite.extras import pip_command
+from lrtflite.installed import installed_version
 from lrtflite.mapped_file import release_pages
 from lrtflite.table import Table
 
@@ -84,7 +84,7 @@ def pick_runtime(name: str = "auto") -> str:
 def describe_runtime(name: str) -> str:
     """Return the package and version of a runtime: `litert` -> `ai-edge-litert 2.3.0`."""
     distribution, _ = RUNTIMES[name]
-    return f"{distribution} {importlib.metadata.version(distribution)}"
+    return f"{distribution} {installed_version(distribution)}"
 
 
 def default_threads(*, trains_trunk: bool) -> int:

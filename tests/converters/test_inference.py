@@ -153,17 +153,16 @@ def test_a_failed_export_leaves_the_old_files(
     files = Files(tmp_path / "model.tflite")
     files.model.write_text("old")
     bundle = Bundle.open(demo)
-    head = export._as_converted
-    monkeypatch.setattr(export, "_as_converted", lambda *given: taught(head, *given))
+    learned = with_one_class(bundle)
     with pytest.raises(ConversionError, match="no"):
-        export.export_model(bundle, None, files, frames=np.zeros((1, 128, 128, 3), np.uint8))
+        export.export_model(bundle, learned, files, frames=np.zeros((1, 128, 128, 3), np.uint8))
     assert [path.name for path in tmp_path.iterdir()] == ["model.tflite"]
     assert files.model.read_text() == "old"
 
 
-def taught(read: Any, bundle: Bundle, head: bytes) -> Learned:
-    """Return the values of a head that has learned nothing, with one class in slot 0."""
-    model = interpreter(head)
+def with_one_class(bundle: Bundle) -> Learned:
+    """Return the values of a head as converted, as if it had learned a class in slot 0."""
+    model = interpreter(bundle.head.read_bytes())
     tensors = model.get_signature_runner("save")(zero=np.zeros(1, "f"))
     tensors["past"][0] = 1
     return Learned.of(

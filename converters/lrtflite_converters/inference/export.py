@@ -59,7 +59,7 @@ def export_model(
     """
     contents = {name: _content(bundle, name) for name in (FEATURES_FILE, HEAD_FILE)}
     if learned is None:
-        learned = _as_converted(bundle, contents[HEAD_FILE])
+        learned = learned_as_converted(bundle, contents[HEAD_FILE])
     stage("joining both models")
     graph = inference_graph(bundle, contents, learned)
     if frames is not None:
@@ -111,7 +111,7 @@ def _content(bundle: Bundle, name: str) -> bytes:
     return bundle.contents[name] if name in bundle.contents else (bundle.path / name).read_bytes()
 
 
-def _as_converted(bundle: Bundle, head: bytes) -> Learned:
+def learned_as_converted(bundle: Bundle, head: bytes) -> Learned:
     """Return what the head had learned when it was converted."""
     model = interpreter(head)
     tensors = model.get_signature_runner("save")(zero=ZERO)

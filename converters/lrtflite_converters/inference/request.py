@@ -1,4 +1,4 @@
-"""What to export, checked before TensorFlow is loaded: bundle, state, files and frames."""
+"""Check what is to be exported before TensorFlow is loaded: bundle, state, files and frames."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Files:
 
 @dataclass(frozen=True)
 class Learned:
-    """What a learner has learned: the tensors of both models, and the slots with their labels."""
+    """The tensors of both models after learning, and the learned slots with their labels."""
 
     tensors: Mapping[str, NDArray[Any]]
     slots: tuple[int, ...]
