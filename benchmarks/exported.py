@@ -63,8 +63,8 @@ def compare(strategy: str, bundle: Path, folder: Path) -> None:
         names = (out.parent / "labels.txt").read_text(encoding="utf-8").splitlines()
         truth = np.array([names.index(label) for label in labels])
         for runtime in installed_runtimes():
-            options = {"runtime": runtime, "read_only": True}
-            with Learner.open(bundle, folder / "state", **options) as learner:
+            state = folder / "state"
+            with Learner.open(bundle, state, runtime=runtime, read_only=True) as learner:
                 wanted = learner.probabilities(learner.extract(frames))
                 wanted = wanted[:, [learner.labels.index(name) for name in names]]
             found, ms = answers(out, runtime, frames)
@@ -79,7 +79,8 @@ def compare(strategy: str, bundle: Path, folder: Path) -> None:
 
 
 def pictures(source: Any, clips: Any, most: int | None) -> tuple[np.ndarray, list[str]]:
-    frames, labels = [], []
+    frames: list[np.ndarray] = []
+    labels: list[str] = []
     for clip in clips:
         label = source.classes[clip.label]
         if most is None or labels.count(label) < most:

@@ -17,6 +17,7 @@ from hypothesis import settings
 from fake_bundle import FakeModel, make_bundle
 from lrtflite import Learner
 from lrtflite.runtime import installed_runtimes
+from made_bundles import made_by
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,17 +63,6 @@ def strategy_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def closed_form_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a small bundle of each closed form."""
     return made_by("closed_form_bundles.py", tmp_path_factory.mktemp("closed_forms"))
-
-
-def made_by(script: str, folder: Path) -> Path:
-    """Run a script of this folder that fills `folder` with TensorFlow; return `folder`."""
-    # Found, not imported: TensorFlow and a TFLite runtime in one process can crash.
-    if find_spec("tensorflow") is None:
-        pytest.skip("needs the extra host, to convert bundles")
-    words = [sys.executable, str(ROOT / "tests" / script), str(folder)]
-    done = subprocess.run(words, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return folder
 
 
 @pytest.fixture(params=["litert", "tflite"])

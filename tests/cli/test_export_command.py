@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from conftest import Run
 from lrtflite import Learner
 from lrtflite.bundle import MANIFEST_FILE
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
 @pytest.fixture

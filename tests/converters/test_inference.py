@@ -178,5 +178,5 @@ def test_frames_to_calibrate_with() -> None:
     with pytest.raises(DataError, match="got none"):
         check_frames_vary([], "nothing")
     with pytest.raises(DataError, match="one colour each"):
-        check_frames_vary([flat, flat + 1], "walls")
+        check_frames_vary([flat, np.full_like(flat, 9)], "walls")
     check_frames_vary([flat, np.arange(192, dtype=np.uint8).reshape(8, 8, 3)], "things")

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import made_by
 from export_bundles import BUNDLES, SIZE
 from lrtflite import Learner
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
 from lrtflite.runtime import RUNTIMES
+from made_bundles import made_by
 
 ROOT = Path(__file__).resolve().parent
 # Slots of a deleted class and free slots are not outputs.
