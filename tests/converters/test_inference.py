@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from lrtflite.bundle import Bundle
-from lrtflite.errors import ConversionError, DataError
+from lrtflite.errors import ConversionError, DataError, StateError
 from lrtflite.flatbuffer import FlatTable
 from lrtflite_converters.heads.head import softmax_over
 from lrtflite_converters.inference import export
@@ -128,6 +128,9 @@ def test_variables_become_the_tensors_of_a_state() -> None:
     settle(graph)
     x = RNG.normal(size=(1, 2)).astype("f")
     np.testing.assert_allclose(run(graph, x), first * x + second + [5, 7], rtol=1e-6)
+    for wrong in ({"first": first}, {"first": first, "second": second[:1]}):
+        with pytest.raises(StateError, match="'second' of"):
+            baked_graph(model, "infer", wrong)
 
 
 def test_metadata_names_the_file_of_labels() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import ConversionError
+from lrtflite.errors import ConversionError, StateError
 from lrtflite_converters.inference.graph import Code, Graph, Op, Tensor
 from lrtflite_converters.inference.graph_file import signature_graph, subgraph
 
@@ -55,8 +55,20 @@ def _values(
         names = {id(tensor): name for name, tensor in restore.inputs.items()}
         for name, tensor in _assigned(restore):
             if id(tensor) in names:
-                found[name] = tensors[names[id(tensor)]]
+                found[name] = _checked(tensors, names[id(tensor)], tensor)
     return found
+
+
+def _checked(tensors: Mapping[str, NDArray[Any]], name: str, expected: Tensor) -> NDArray[Any]:
+    """Return a tensor of the state, or raise StateError unless it is what the model takes."""
+    value = tensors.get(name)
+    if value is None or value.shape != expected.shape or value.dtype != expected.dtype:
+        got = "nothing" if value is None else f"{value.shape} {value.dtype}"
+        raise StateError(
+            f"Expected {name!r} of {expected.shape} {expected.dtype} in the state, got {got}; "
+            "restore the state from a copy"
+        )
+    return value
 
 
 def _assigned(graph: Graph) -> list[tuple[str, Tensor]]:

@@ -81,7 +81,7 @@ class Learned:
         if not slots:
             raise InputError(
                 "Expected a state that has learned at least one class, got one that has learned "
-                "nothing yet; teach it first"
+                "nothing yet; teach it first, or give another STATE"
             )
         return cls(tensors, slots, names, sessions)
 
