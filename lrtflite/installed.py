@@ -1,7 +1,7 @@
 """Answer two questions about installed packages from the names of their folders.
 
-`importlib.metadata` answers them too, but it loads Python's email package and twenty others, 2 MB of
-RAM. It still decides where the folders leave a doubt.
+`importlib.metadata` answers them too, but it loads Python's email package and twenty others: 2 MB
+of RAM. It still decides where the folders leave a doubt.
 """
 
 from __future__ import annotations
