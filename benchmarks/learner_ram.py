@@ -1,11 +1,14 @@
-"""Measure the RAM of a learner, stage by stage, and the cost of the replay memory on disk.
+"""Measure the RAM of a learner, part by part, and the cost of a replay memory on disk.
 
     python benchmarks/learner_ram.py BUNDLE [--frames 100] [--steps 2] [--rows 1000 100000]
+        [--runtime litert]
 
-Each stage is a row: resident memory afterwards, and the peak so far. The memory is full, and its
-rows are in the state folder. With --rows, memories of `pool6` latents (1024 floats) are filled,
-every row is drawn once, and mini-batches of 100 rows are timed. Each part runs in a process of its
-own.
+The first table has the parts of a learner that only answers: resident memory that each adds, and
+how much of it is anonymous; the rest is mapped from files. The second has the stages of a session:
+resident memory afterwards, and the peak so far. The memory is full, and its rows are in the state
+folder. Frames are made one at a time, as a camera does. With --rows, memories of `pool6` latents
+(1024 floats) are filled, every row is drawn once, and mini-batches of 100 rows are timed. Each part
+runs in a process of its own.
 """
 
 from __future__ import annotations
@@ -26,9 +29,52 @@ from lrtflite.model_state import save_models
 from lrtflite.ram import peak_ram_mb
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import Content, ReplayMemory
+from lrtflite.runtime import RUNTIMES, pick_runtime
 from lrtflite.state_file import State
 
 FLOATS, BATCH, DRAWS = 1024, 100, 3000
+# A program that loads one part after another; it must import nothing before it measures.
+PARTS = """
+import sys
+
+def used():
+    with open("/proc/self/status") as file:
+        found = dict(line.split(":", 1) for line in file)
+    names = ("VmRSS", "RssAnon", "VmHWM")
+    return [int(found[name].split()[0]) * 1024 / 1e6 for name in names]
+
+before = [0.0, 0.0]
+def row(name):
+    global before
+    now, anonymous, peak = used()
+    cells = f"{now - before[0]:.1f} | {anonymous - before[1]:.1f} | {peak:.1f}"
+    print(f"| {name} | {cells} |", flush=True)
+    before = [now, anonymous]
+
+row("Python")
+import numpy
+row("numpy")
+import lrtflite
+row("this package")
+import importlib
+from lrtflite.runtime import RUNTIMES, Model
+bundle, runtime = lrtflite.Bundle.open(sys.argv[1]), sys.argv[2]
+importlib.import_module(RUNTIMES[runtime][1])
+row("the runtime's library")
+features = Model(bundle.features, runtime=runtime)
+size = bundle.manifest.input_size
+frame = numpy.zeros((1, size, size, 3), numpy.uint8)
+latents = features.run("extract", frames=frame)["latents"]
+row("features, and one frame")
+head = Model(bundle.head, runtime=runtime)
+head.run("infer", latents=latents.astype(bundle.manifest.train_dtype))
+row("head that answers")
+second = Model(bundle.head, runtime=runtime)
+tensors = second.run("save", zero=numpy.zeros(1, numpy.float32))
+for model in (head, second):
+    model.run("restore", **tensors)
+row("head that trains; both restored")
+"""
 FLOAT = np.dtype(np.float32)
 
 
@@ -39,6 +85,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rows", type=int, nargs="*", default=[])
+    parser.add_argument("--runtime", choices=list(RUNTIMES), default=pick_runtime())
     parser.add_argument("--part", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.part == "rows":
@@ -47,14 +94,23 @@ def main() -> None:
         stages(options)
     else:
         if options.bundle is not None:
+            parts(options)
             again("--part", "learner", str(options.bundle), f"--frames={options.frames}",
-                  f"--steps={options.steps}", f"--threads={options.threads}")  # fmt: skip
+                  f"--steps={options.steps}", f"--threads={options.threads}",
+                  f"--runtime={options.runtime}")  # fmt: skip
         for rows in options.rows:
             again("--part", "rows", "--rows", str(rows))
 
 
 def again(*words: str) -> None:
     subprocess.run([sys.executable, __file__, *words], check=True, stderr=subprocess.DEVNULL)
+
+
+def parts(options: argparse.Namespace) -> None:
+    """Print a row per part of a learner, in MB of 10^6 bytes."""
+    print("| part | RAM | anonymous | peak so far |\n| --- | --- | --- | --- |", flush=True)
+    words = [sys.executable, "-c", PARTS, str(options.bundle), options.runtime]
+    subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
 
 
 def stages(options: argparse.Namespace) -> None:
@@ -64,16 +120,21 @@ def stages(options: argparse.Namespace) -> None:
     bundle = Bundle.open(options.bundle)
     rng = np.random.default_rng(0)
     size = bundle.manifest.input_size
-    frames = rng.integers(0, 256, (options.frames, size, size, 3), np.uint8)
+
+    def frame() -> np.ndarray:
+        return rng.integers(0, 256, (size, size, 3), np.uint8)
+
     with tempfile.TemporaryDirectory() as folder:
-        learner = Learner.open(bundle, Path(folder) / "state", threads=options.threads)
+        learner = Learner.open(
+            bundle, Path(folder) / "state", threads=options.threads, runtime=options.runtime
+        )
         row("three models loaded, new state committed", *used())
-        fill(learner, frames[0])
+        fill(learner, frame())
         row(f"{len(learner.memory)} latents in the memory, on disk", *used())
-        latents = learner.extract(frames)
-        row(f"{len(frames)} latents of a session, {latents.nbytes / 1e6:.1f} MB", *used())
+        latents = np.concatenate([learner.extract(frame()) for _ in range(options.frames)])
+        row(f"{len(latents)} latents of a session, {latents.nbytes / 1e6:.1f} MB", *used())
         training = learner.training.with_options(epochs=1, least_steps=1)
-        labels = ["a", "b"] * (len(frames) // 2) + ["a"] * (len(frames) % 2)
+        labels = ["a", "b"] * (len(latents) // 2) + ["a"] * (len(latents) % 2)
         seen = 0
 
         def tell(progress: object) -> None:
@@ -85,7 +146,7 @@ def stages(options: argparse.Namespace) -> None:
 
         learner.learn_latents(latents, labels, training=training, on_progress=tell)
         row("session committed", *used())
-        learner.predict(frames[:1])
+        learner.predict(frame())
         row("a frame answered", *used())
         learner.close()
 

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +129,8 @@ def digest(path: Path) -> File:
 @contextmanager
 def demo_bundle() -> Iterator[Path]:
     """Yield the folder of the bundle that comes with the package."""
+    from importlib import resources
+
     with resources.as_file(resources.files("lrtflite") / "demo_bundle") as path:
         yield path
 

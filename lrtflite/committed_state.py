@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
+from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint
-from lrtflite.contract import FEATURES, HEAD
-from lrtflite.contract_checking import breaches
-from lrtflite.errors import BundleError, DamagedState, LrtfliteError, StateError
+from lrtflite.errors import DamagedState, LrtfliteError, StateError
 from lrtflite.history import History
 from lrtflite.initial_state import learned_labels
 from lrtflite.learner_options import LearnerOptions
+from lrtflite.loaded_models import LoadedModels
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime import Model
@@ -49,16 +48,14 @@ class Change:
 class CommittedState:
     """Weights, moments, memory, labels and random generator, in RAM and, given a path, on disk.
 
-    The head is loaded twice: `serving` has the committed weights and answers at any time, `working`
-    is trained by a session. Features whose moments adapt are loaded twice too: `features` extracts,
-    `adapting` adapts. With frozen moments, both are the same model. INVARIANT: outside a change,
-    both models of a pair hold the committed state.
+    `serving` and `features` answer, `working` and `adapting` are changed by a session; see
+    `LoadedModels`. INVARIANT: outside a change, both models of a pair hold the committed state.
     """
 
     def __init__(
         self, bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions
     ) -> None:
-        """Begin with the values in the model files; `options` contains no None."""
+        """Load the models; `begin` or `restore` follows. `options` contains no None."""
         assert options.replay_size is not None
         assert options.policy is not None
         assert options.threads is not None
@@ -70,28 +67,12 @@ class CommittedState:
         self.slots = Slots(manifest.labels)
         self.history = History()
         self.rng = np.random.Generator(np.random.PCG64(options.seed))
-        running: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
-        # Both interpreters of the head use these bytes; two mappings of its file would count twice.
-        head = {**running, "content": bundle.content(HEAD_FILE)}
-        features = {**running, **bundle.loaded(FEATURES_FILE)}
-        self.features = Model(bundle.features, **features)
-        self.serving = Model(bundle.head, **head)
-        for name, model in ((FEATURES, self.features), (HEAD, self.serving)):
-            if problems := breaches(manifest, name, model.signatures):
-                raise BundleError(
-                    f"The manifest of {bundle.path} does not fit its {name}: "
-                    f"{'; '.join(problems)}; convert the bundle again"
-                )
-        self.working = Model(bundle.head, **head)
-        self.adapting = self.features
-        if manifest.adapt_moments:
-            self.adapting = Model(bundle.features, **features)
+        loaded = LoadedModels.of(bundle, options, Model)
+        self.features, self.adapting = loaded.features, loaded.adapting
+        self.serving, self.working = loaded.serving, loaded.working
         # Held by a caller that needs moments, weights and labels of the same state.
         self.answering = threading.RLock()
-        # Each signature keeps its own tensors in RAM once it has run. So `save` is a call of
-        # `working`, and `serving` is only restored, wherever both hold the committed state.
-        tensors = save_models(self.working, self.adapting)
-        self.learned = restore_models(tensors, self.serving, self.features)
+        self.learned = np.zeros(manifest.slots, bool)
         self.form = StateForm.of(bundle, self.serving.signatures, self.features.signatures)
         self._checkpoint = checkpoint
         # The committed content of `memory`, which a change may have replaced already.
@@ -107,6 +88,11 @@ class CommittedState:
         self._made: Commit | None = None
         # True while RAM and disk may hold different states; the one on disk counts then.
         self._out_of_step = False
+
+    def begin(self) -> None:
+        """Take over the values in the model files, where there is no state to restore."""
+        tensors = self._tensors()
+        self.learned = restore_models(tensors, self.serving, self.features)
 
     @property
     def learned_labels(self) -> tuple[str, ...]:
@@ -204,8 +190,9 @@ class CommittedState:
     def state(self, made: Commit | None = None) -> State:
         """Return the committed state, or the state that `made` leads to."""
         if made is None:
-            tensors = save_models(self.working, self.adapting)
-            made = Commit(tensors, self.learned, self.slots, self.history, self.memory.content)
+            made = Commit(
+                self._tensors(), self.learned, self.slots, self.history, self.memory.content
+            )
         return State(
             arrays=made.tensors,
             memory=made.memory,
@@ -222,6 +209,14 @@ class CommittedState:
                 "rng": self.rng.bit_generator.state,
             },
         )
+
+    def _tensors(self) -> dict[str, NDArray[Any]]:
+        """Return the committed tensors, while nothing changes.
+
+        They come from `working`, which a commit saves anyway: a model that has run `save` keeps a
+        copy of every tensor for as long as it is loaded.
+        """
+        return save_models(self.working, self.adapting)
 
     def restore_generation(self, opened: Opened, *, salvage: bool) -> None:
         """Take over a generation of the state folder, or raise DamagedState."""
@@ -249,7 +244,10 @@ class CommittedState:
         learned = np.array(meta["learned"], bool)
         slots, history = Slots(tuple(meta["labels"])), History.from_json(meta["history"])
         self._take_over(Commit(state.arrays, learned, slots, history, content))
-        restore_models(state.arrays, self.working, self.adapting)
+        if self.working is not self.serving:
+            restore_models(state.arrays, self.working, self.adapting)
+        for model in (self.serving, self.working):
+            model.release()
         if meta["rng"] is None:  # the state of a client with another generator
             seed = (self.options.seed, history.sessions)
             self.rng.bit_generator.state = np.random.PCG64(seed).state

@@ -42,7 +42,9 @@ def open_committed(
 def _new(bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions) -> CommittedState:
     made = CommittedState(bundle, checkpoint, options.settled(bundle.manifest, None))
     initial = read_initial(bundle, made.form)
-    if initial is not None:
+    if initial is None:
+        made.begin()
+    else:
         seeded = made.rng.bit_generator.state
         made.restore(fit_memory(initial, made.memory.capacity, made.rng))
         made.rng.bit_generator.state = seeded

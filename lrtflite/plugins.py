@@ -11,9 +11,9 @@ import importlib
 import os
 import threading
 from functools import lru_cache
-from importlib import metadata
 
 from lrtflite.errors import PluginError
+from lrtflite.installed import may_have_entry_points
 
 VARIABLE = "LRTFLITE_PLUGINS"
 GROUP = "lrtflite.plugins"
@@ -63,6 +63,10 @@ def _named() -> list[tuple[str, str]]:
 @lru_cache(maxsize=1)
 def _entry_points() -> list[tuple[str, str]]:
     """Return name and module of each entry point; cached, because it scans all packages."""
+    if not may_have_entry_points(GROUP):
+        return []
+    from importlib import metadata
+
     entries = metadata.entry_points()
     # Python 3.9 has no `select`.
     group = entries.select(group=GROUP) if hasattr(entries, "select") else entries.get(GROUP, ())

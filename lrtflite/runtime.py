@@ -7,7 +7,6 @@ older `tflite-runtime` package, still the only one on some boards).
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import importlib.util
 import os
 import threading
@@ -21,6 +20,8 @@ from numpy.typing import NDArray
 from lrtflite.arguments import whole_number
 from lrtflite.errors import BundleError, RuntimeMissing
 from lrtflite.extras import pip_command
+from lrtflite.installed import installed_version
+from lrtflite.mapped_file import release_pages
 from lrtflite.table import Table
 
 # Name that stands for the first installed runtime.
@@ -84,7 +85,7 @@ def pick_runtime(name: str = "auto") -> str:
 def describe_runtime(name: str) -> str:
     """Return the package and version of a runtime: `litert` -> `ai-edge-litert 2.3.0`."""
     distribution, _ = RUNTIMES[name]
-    return f"{distribution} {importlib.metadata.version(distribution)}"
+    return f"{distribution} {installed_version(distribution)}"
 
 
 def default_threads(*, trains_trunk: bool) -> int:
@@ -132,6 +133,11 @@ class Model:
         self._runners = {name: self._interpreter.get_signature_runner(name) for name in names}
         self.signatures = {name: _signature(runner) for name, runner in self._runners.items()}
         self._lock = threading.Lock()
+        self.release()
+
+    def release(self) -> None:
+        """Give back the RAM of weights that were read to load, pack or start the model."""
+        release_pages(self.path)
 
     def buffer(self, signature: str, name: str) -> NDArray[Any]:
         """Return an array to fill and pass to `run` repeatedly, for an input of fixed shape.

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -20,8 +18,6 @@ from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.generations import CHECKED_FILE
-from lrtflite.golden import fitting, run_golden
-from lrtflite.golden_file import read_golden
 from lrtflite.manifest_reading import read_manifest
 from lrtflite.regular_file import read_whole
 from lrtflite.runtime import Model, describe_runtime, pick_runtime
@@ -57,6 +53,8 @@ def run_child(module: str, bundle: Path, *words: str, given: bytes = b"") -> str
 
     The child reads `given` from its standard input.
     """
+    import subprocess  # only here, because most openings need no child
+
     command = [sys.executable, "-m", module, str(bundle), *words]
     package = str(Path(__file__).resolve().parent.parent)
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
@@ -93,6 +91,8 @@ def run_child(module: str, bundle: Path, *words: str, given: bytes = b"") -> str
 
 
 def _signal(number: int) -> str:
+    import signal
+
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -126,6 +126,9 @@ def _unpacked(path: Path, stream: BinaryIO) -> Bundle:
 
 def main(path: str, runtime: str, stream: BinaryIO) -> int:
     """Run the golden session of a bundle; print why it fails, and return 0 or 1."""
+    from lrtflite.golden import fitting, run_golden
+    from lrtflite.golden_file import read_golden
+
     try:
         bundle = _unpacked(Path(path), stream)
         features = Model(bundle.features, runtime=runtime, **bundle.loaded(FEATURES_FILE))

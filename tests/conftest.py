@@ -17,6 +17,7 @@ from hypothesis import settings
 from fake_bundle import FakeModel, make_bundle
 from lrtflite import Learner
 from lrtflite.runtime import installed_runtimes
+from made_bundles import made_by
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -50,6 +51,18 @@ def lda(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
     )
     return out
+
+
+@pytest.fixture(scope="session")
+def strategy_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small bundle of each strategy."""
+    return made_by("strategy_bundles.py", tmp_path_factory.mktemp("strategies"))
+
+
+@pytest.fixture(scope="session")
+def closed_form_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small bundle of each closed form."""
+    return made_by("closed_form_bundles.py", tmp_path_factory.mktemp("closed_forms"))
 
 
 @pytest.fixture(params=["litert", "tflite"])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,21 +19,15 @@ from lrtflite.feeding import SESSION
 from lrtflite.prediction import UNKNOWN
 from lrtflite.verify import verify_bundle
 
-ROOT = Path(__file__).resolve().parent
 NAMES = ("mug", "hat", "shoe", "ball", "pen")
 # A rate so great that the softmax keeps scores that are some hundreds apart.
 TEMPERATURE = 100.0
 Open = Callable[..., Learner]
 
 
-@pytest.fixture(scope="session")
-def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a small bundle of each closed form."""
-    folder = tmp_path_factory.mktemp("closed_forms")
-    script = str(ROOT / "closed_form_bundles.py")
-    done = subprocess.run([sys.executable, script, str(folder)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return folder
+@pytest.fixture
+def bundles(closed_form_bundles: Path) -> Path:
+    return closed_form_bundles
 
 
 @pytest.fixture

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from contextlib import suppress
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,21 +14,12 @@ from lrtflite.session import Phase, Progress
 from lrtflite.verify import verify_bundle
 from strategy_bundles import NAMES, PAPER
 
-ROOT = Path(__file__).resolve().parent
 EVERY = (*NAMES, *PAPER)
 
 
-@pytest.fixture(scope="session")
-def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a small bundle of each strategy."""
-    # Found, not imported: TensorFlow and a TFLite runtime in one process can crash.
-    if find_spec("tensorflow") is None:
-        pytest.skip("needs the extra host, to convert bundles")
-    folder = tmp_path_factory.mktemp("strategies")
-    script = str(ROOT / "strategy_bundles.py")
-    done = subprocess.run([sys.executable, script, str(folder)], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return folder
+@pytest.fixture
+def bundles(strategy_bundles: Path) -> Path:
+    return strategy_bundles
 
 
 def cloud(learner: Learner, kind: int, *, seed: int = 0, count: int = 10) -> np.ndarray:

@@ -22,6 +22,7 @@ COMMANDS = {
     "train": "Train a network on this computer, for convert.",
     "convert": "Make a bundle that learns on the device.",
     "teach": "Teach a bundle a data set before it ships.",
+    "export": "Export what was learned as a plain TFLite classifier.",
     "verify": "Check a bundle on the installed runtime.",
     "inspect": "Show the contents of a bundle.",
     "state": "Show the contents of a state.",

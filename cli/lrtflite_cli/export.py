@@ -1,0 +1,125 @@
+"""`lrtflite export`: export what was learned as a plain TFLite classifier."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from lrtflite_cli.data_options import skip_unreadable
+from lrtflite_cli.interrupts import raising
+from lrtflite_cli.learner_options import signature_option
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from lrtflite_converters.inference.export import Exported
+
+
+@click.command()
+@click.argument("bundle", type=click.Path())
+@click.argument("state", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    help="Model file to write; labels.txt is written next to it.",
+)
+@click.option("--replace", is_flag=True, help="Overwrite the model and the labels.txt of --out.")
+@click.option(
+    "--quantize",
+    metavar="MODE",
+    help="int8: quantise weights and activations; needs --calibrate.",
+)
+@click.option(
+    "--calibrate",
+    metavar="DATASET",
+    help="Data set with frames like those of the camera, for --quantize; see `lrtflite data "
+    "--help`.",
+)
+@signature_option
+@skip_unreadable
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+def command(
+    bundle: str,
+    state: Path | None,
+    out: Path,
+    replace: bool,
+    quantize: str | None,
+    calibrate: str | None,
+    require_signature: str | None,
+    skip_unreadable: bool,
+    as_json: bool,
+) -> None:
+    """Export what was learned as a plain TFLite classifier.
+
+    Writes one model that takes a frame, uint8 [1, S, S, 3], and gives the probability of each
+    learned class, and labels.txt with one label per line in the order of the outputs. The model
+    does not train, and runs in any program that takes a .tflite file.
+
+    STATE is a state folder of BUNDLE, or the file of an initial state. Without it, the model has
+    learned what the bundle was taught before it shipped.
+    """
+    from lrtflite.bundle import Bundle
+    from lrtflite.extras import require
+    from lrtflite_converters.inference.request import (
+        Files,
+        check_float,
+        check_mode,
+        read_learned,
+    )
+
+    require("tensorflow")
+    check_mode(quantize, calibrate)
+    files = Files(out)
+    files.check(replace=replace)
+    opened = Bundle.open(bundle, require_signature=require_signature)
+    learned = read_learned(opened, state)
+    frames = None
+    if calibrate is not None:
+        check_float(opened)
+        frames = _read(calibrate, opened.manifest.input_size, skip_unreadable=skip_unreadable)
+    from lrtflite.quiet import quiet_stderr
+    from lrtflite_cli.progress import stages
+
+    with raising(), stages() as stage:
+        # TensorFlow and its calibrator print notes on stderr.
+        with quiet_stderr():
+            from lrtflite_converters.inference.export import export_model
+        exported = export_model(opened, learned, files, frames=frames, stage=stage)
+    click.echo(_as_json(exported) if as_json else _as_text(exported))
+
+
+def _read(dataset: str, size: int, *, skip_unreadable: bool) -> NDArray[np.uint8]:
+    import sys
+
+    from lrtflite.data import open_source
+    from lrtflite_converters.inference.request import calibration_frames
+    from lrtflite_firmware_sim.watcher import LineWatcher
+
+    with LineWatcher(sys.stderr).looking() as on_file:
+        source = open_source(dataset, size=size, skip_unreadable=skip_unreadable, on_file=on_file)
+    return calibration_frames(source, size)
+
+
+def _as_text(exported: Exported) -> str:
+    count = len(exported.labels)
+    return (
+        f"{exported.model}: {exported.bytes:,} bytes, {exported.numbers}, "
+        f"{count} {'class' if count == 1 else 'classes'}\n"
+        f"{exported.labels_file}: {', '.join(exported.labels)}"
+    )
+
+
+def _as_json(exported: Exported) -> str:
+    found = {
+        "model": str(exported.model),
+        "labels_file": str(exported.labels_file),
+        "labels": list(exported.labels),
+        "bytes": exported.bytes,
+        "numbers": exported.numbers,
+    }
+    return json.dumps(found, indent=2)

@@ -1,0 +1,161 @@
+"""Check what is to be exported before TensorFlow is loaded: bundle, state, files and frames."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lrtflite.bundle import Bundle
+from lrtflite.data import FrameSource
+from lrtflite.errors import DataError, InputError, LrtfliteError, StateError
+from lrtflite.evenly import evenly
+from lrtflite.initial_state import read_initial
+from lrtflite.state_file import State, read_state
+from lrtflite.state_fit import StateForm
+from lrtflite.state_folder import newest_state
+from lrtflite.whole_file import check_writable, writing
+
+LABELS_FILE = "labels.txt"
+FLOAT, INT8 = "float32", "int8"
+MODES = (INT8,)
+# Number of frames that ranges are measured on; TensorFlow's guide advises 100 to 500.
+CALIBRATION_FRAMES = 100
+
+
+@dataclass(frozen=True)
+class Files:
+    """The files to write: the model, and its labels next to it."""
+
+    model: Path
+
+    @property
+    def labels(self) -> Path:
+        return self.model.parent / LABELS_FILE
+
+    def check(self, *, replace: bool) -> None:
+        """Raise LrtfliteError if a file exists that may not be replaced, or cannot be written."""
+        if self.model.name == LABELS_FILE:
+            raise LrtfliteError(
+                f"Expected a name for the model, got {self.model}, which is where its labels go; "
+                "choose another --out"
+            )
+        for path in (self.model, self.labels):
+            with writing(path):
+                check_writable(path)
+            if path.exists() and not path.is_file():
+                raise LrtfliteError(
+                    f"Expected a file to write, got the device or pipe {path}; choose another --out"
+                )
+            if path.exists() and not replace:
+                raise LrtfliteError(
+                    f"Expected a new file, got {path}, which exists; choose another --out, or "
+                    "give --replace to overwrite it"
+                )
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The tensors of both models after learning, and the learned slots with their labels."""
+
+    tensors: Mapping[str, NDArray[Any]]
+    slots: tuple[int, ...]
+    labels: tuple[str, ...]
+    sessions: int
+
+    @classmethod
+    def of(
+        cls,
+        tensors: Mapping[str, NDArray[Any]],
+        learned: Sequence[bool],
+        labels: Sequence[str | None],
+        *,
+        sessions: int,
+    ) -> Learned:
+        slots = tuple(slot for slot, has in enumerate(learned) if has)
+        names = tuple(labels[slot] or f"class {slot}" for slot in slots)
+        if not slots:
+            raise InputError(
+                "Expected a state that has learned at least one class, got one that has learned "
+                "nothing yet; teach it first, or give another STATE"
+            )
+        return cls(tensors, slots, names, sessions)
+
+
+def read_learned(bundle: Bundle, path: Path | None) -> Learned | None:
+    """Read a state folder or file; without a path, the bundle's initial state.
+
+    None is a bundle without one, whose models may have learned before they were converted.
+    """
+    if path is None:
+        state = read_initial(bundle)
+    else:
+        state = read_state(path) if path.is_file() else newest_state(path)
+        # No check of the arrays: that needs the signatures, which only TensorFlow can read.
+        StateForm.of(bundle, {}, {}).check_meta(state.meta)
+    return None if state is None else _learned(state)
+
+
+def calibration_frames(source: FrameSource, size: int) -> NDArray[np.uint8]:
+    """Return (n, size, size, 3) uint8: training frames, spread evenly over the clips."""
+    if source.size != size:
+        raise DataError(
+            f"Expected calibration frames of {size} x {size}, got {source.size} x {source.size}; "
+            "open the data set at the size of the bundle"
+        )
+    clips = source.train_clips()
+    places = [(clip, index) for clip in clips for index in range(clip.length)]
+    chosen = [places[place] for place in evenly(len(places), CALIBRATION_FRAMES)]
+    frames = [frame for clip, index in chosen for frame in clip.read([index])]
+    check_frames_vary(frames, source.name)
+    return np.stack(frames)
+
+
+def check_frames_vary(frames: Sequence[NDArray[np.uint8]], name: str) -> None:
+    """Raise DataError for no frames, or for frames without any content."""
+    if not frames:
+        raise DataError(
+            f"Expected frames to calibrate with in {name}, got none; choose another --calibrate"
+        )
+    if all(frame.min() == frame.max() for frame in frames):
+        raise DataError(
+            f"Expected frames with content in {name}, got {len(frames)} of one colour each; "
+            "calibrate with pictures like those that the camera will see"
+        )
+
+
+def check_mode(mode: str | None, dataset: str | None) -> None:
+    """Raise InputError for an unknown mode, or for one without its data set."""
+    if mode is not None and mode not in MODES:
+        raise InputError(
+            f"Expected {' or '.join(MODES)} for --quantize, got {mode!r}; choose one of these"
+        )
+    if mode is not None and dataset is None:
+        raise InputError(
+            f"Expected a data set to calibrate with for --quantize {mode}, got none; give "
+            "--calibrate folder:PICTURES"
+        )
+    if mode is None and dataset is not None:
+        raise InputError(
+            "Expected --quantize int8 with --calibrate, got --calibrate alone; give both or neither"
+        )
+
+
+def check_float(bundle: Bundle) -> None:
+    """Raise InputError for a bundle that was quantised when it was converted."""
+    if bundle.manifest.latent_dtype == INT8:
+        raise InputError(
+            "Expected a bundle in float for --quantize int8, got one whose features are int8 "
+            "already; leave out --quantize"
+        )
+
+
+def _learned(state: State) -> Learned:
+    meta = state.meta
+    if len(meta["learned"]) != len(meta["labels"]):
+        raise StateError("Expected as many labels as slots in the state; restore it from a copy")
+    return Learned.of(state.arrays, meta["learned"], meta["labels"], sessions=meta["sessions"])

@@ -1,0 +1,51 @@
+"""The models of a learner: which are loaded twice, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Callable
+
+from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
+from lrtflite.contract import FEATURES, HEAD
+from lrtflite.contract_checking import breaches
+from lrtflite.errors import BundleError
+from lrtflite.learner_options import LearnerOptions
+from lrtflite.runtime import Model
+
+
+@dataclass(frozen=True)
+class LoadedModels:
+    """The head twice: `serving` answers at any time, `working` is trained by a session.
+
+    Features whose moments adapt are loaded twice too: `features` extracts, `adapting` adapts. With
+    frozen moments, or in a learner that only reads, both models of a pair are the same.
+    """
+
+    features: Model
+    serving: Model
+    working: Model
+    adapting: Model
+
+    @classmethod
+    def of(
+        cls, bundle: Bundle, options: LearnerOptions, load: Callable[..., Model]
+    ) -> LoadedModels:
+        """Load the models of a bundle with `load`, or raise BundleError if they do not fit it."""
+        running: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
+        of_head = {**running, **bundle.loaded(HEAD_FILE)}
+        of_features = {**running, **bundle.loaded(FEATURES_FILE)}
+        features = load(bundle.features, **of_features)
+        serving = load(bundle.head, **of_head)
+        for name, model in ((FEATURES, features), (HEAD, serving)):
+            if problems := breaches(bundle.manifest, name, model.signatures):
+                raise BundleError(
+                    f"The manifest of {bundle.path} does not fit its {name}: "
+                    f"{'; '.join(problems)}; convert the bundle again"
+                )
+        if options.read_only:
+            return cls(features, serving, serving, features)
+        working = load(bundle.head, **of_head)
+        adapts = bundle.manifest.adapt_moments
+        return cls(
+            features, serving, working, load(bundle.features, **of_features) if adapts else features
+        )
