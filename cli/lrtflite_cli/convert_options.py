@@ -147,7 +147,10 @@ def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
             help="Maximum number of new patterns in a mini-batch; the rest are replayed.",
             show_default=f"{fed.new_per_batch} at {layer}, {fed_below.new_per_batch} below it",
         ),
-        memory_options(replay_size=str(defaults.REPLAY_SIZE), policy=defaults.POLICY),
+        memory_options(
+            replay_size=str(defaults.REPLAY_SIZE),
+            policy=f"{defaults.POLICY}; {defaults.REFIT_POLICY} for lda below {resting}",
+        ),
         click.option(
             "--codec",
             type=click.Choice(list(CODECS)),

@@ -15,6 +15,9 @@ MEASURED_FEATURES = 1024
 LAST_LR = 0.003
 # Replay memory of the paper's experiments.
 REPLAY_SIZE, POLICY, CODEC = 1500, "algorithm1", "raw"
+# Policy where the last layer is refitted from the memory, so that each class has its share of it
+# (docs/studies/trunk.md).
+REFIT_POLICY = "balanced"
 # Minimum number of steps in a session, so that a few pictures are enough to learn a class.
 LEAST_STEPS = 24
 # Passes over a session, without and with a trunk, whose steps are slow.

@@ -13,7 +13,6 @@ from lrtflite.training import Training
 from lrtflite_converters.defaults import (
     CODEC,
     MEASURED_FEATURES,
-    POLICY,
     Place,
 )
 from lrtflite_converters.presets import PRESETS
@@ -111,11 +110,10 @@ class ExportOptions:
     @property
     def memory(self) -> tuple[int, str, str]:
         """Return the capacity, the policy and the codec of a new learner's memory."""
+        size, policy = self.chosen_strategy.memory_at(self.place(MEASURED_FEATURES))
         return (
-            self.chosen_strategy.memory_at(self.place(MEASURED_FEATURES))
-            if self.replay_size is None
-            else self.replay_size,
-            self.policy or POLICY,
+            size if self.replay_size is None else self.replay_size,
+            self.policy or policy,
             self.codec or CODEC,
         )
 

@@ -15,6 +15,8 @@ from lrtflite.table import Table
 from lrtflite.training import Rate, Training
 from lrtflite_converters.defaults import (
     NCM_TEMPERATURE,
+    POLICY,
+    REFIT_POLICY,
     REPLAY_SIZE,
     Place,
     ar1_rates,
@@ -64,9 +66,11 @@ class Strategy:
             return architecture.refits_at(place.replay_layer)
         return architecture.pooled
 
-    def memory_at(self, place: Place) -> int:
-        """Return the default number of latents in the memory."""
-        return REPLAY_SIZE if self.trunk_head and place.trains_trunk else self.replay_size
+    def memory_at(self, place: Place) -> tuple[int, str]:
+        """Return the default number of latents in the memory, and the default policy."""
+        if self.trunk_head and place.trains_trunk:
+            return REPLAY_SIZE, REFIT_POLICY
+        return self.replay_size, POLICY
 
     def training(self, place: Place) -> Training:
         """Return the default training at a place."""

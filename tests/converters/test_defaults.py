@@ -55,6 +55,10 @@ def test_moments_that_adapt_have_a_rate(layer: str) -> None:
 
 def test_a_memory_of_its_own() -> None:
     assert ExportOptions(replay_size=0, policy="balanced").memory == (0, "balanced", "raw")
+    # A closed form above a trunk is refitted from the memory, so each class has its share of it.
+    deep = ExportOptions(replay_layer="conv5_4/dw", strategy="lda")
+    assert deep.memory == (1500, "balanced", "raw")
+    assert ExportOptions(strategy="lda").memory == (0, "algorithm1", "raw")
 
 
 def test_native_rehearsal_has_the_rates_of_the_paper() -> None:
