@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
+from test_residual import SIZE, make_network
+from trunk_head import make_head
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import ConversionError, DataError, StateError
 from lrtflite.flatbuffer import FlatTable
+from lrtflite_converters.features import Features
 from lrtflite_converters.heads.head import softmax_over
 from lrtflite_converters.inference import export
 from lrtflite_converters.inference.baking import baked_graph
@@ -20,6 +23,8 @@ from lrtflite_converters.inference.classes import keep_classes
 from lrtflite_converters.inference.folding import fold
 from lrtflite_converters.inference.graph import Code, Graph
 from lrtflite_converters.inference.graph_file import load, signature_graph, to_bytes
+from lrtflite_converters.inference.int8 import quantise
+from lrtflite_converters.inference.joining import join
 from lrtflite_converters.inference.metadata import model_metadata
 from lrtflite_converters.inference.request import Files, Learned, check_frames_vary
 from lrtflite_converters.inference.settling import interpreter, settle
@@ -183,3 +188,31 @@ def test_frames_to_calibrate_with() -> None:
     with pytest.raises(DataError, match="one colour each"):
         check_frames_vary([flat, np.full_like(flat, 9)], "walls")
     check_frames_vary([flat, np.arange(192, dtype=np.uint8).reshape(8, 8, 3)], "things")
+
+
+def test_a_residual_trunk_is_convolutions_and_additions() -> None:
+    network = make_network(0)
+    features, head = Features(network, "stem"), make_head(network, "stem", batch_size=4)
+    tensors = head.run("save", zero=np.zeros(1, "f"))
+    rng = np.random.default_rng(1)
+    graph = join(
+        baked_graph(load(features.to_bytes(), where="a test"), "extract", {}),
+        baked_graph(load(head.to_tflite(variables=True), where="a test"), "infer", tensors),
+        {"latents": "latents"},
+    )
+    graph.outputs = {"y": graph.outputs["probabilities"]}
+    graph.inputs = {"x": graph.inputs["frames"]}
+    settle(graph)
+    keep_classes(graph, "y", range(len(tensors["past"])))
+    fold(graph)
+    assert {op.name for op in graph.ops} == {
+        *("CAST", "MUL", "SUB"),  # scaling of the frame
+        *("CONV_2D", "DEPTHWISE_CONV_2D", "ADD", "MEAN", "FULLY_CONNECTED", "SOFTMAX"),
+    }
+    frame = rng.integers(0, 256, (1, SIZE, SIZE, 3), np.uint8)
+    latents = features.run("extract", frames=frame)["latents"]
+    wanted = head.run("infer", latents=latents)["probabilities"]
+    np.testing.assert_allclose(run(graph, frame), wanted, atol=1e-5)
+    quantised = quantise(graph, rng.integers(0, 256, (8, SIZE, SIZE, 3), np.uint8))
+    found = run(quantised, frame).astype("f") / 256
+    assert np.abs(found - wanted).max() < 0.2

@@ -32,6 +32,7 @@ def fold(graph: Graph) -> None:
         _fold_activation,
         _join_reshapes,
         _convolve_images,
+        _add_images,
         _prune_product,
     )
     while any(rule(graph, op) for op in list(graph.ops) for rule in rules):
@@ -142,6 +143,26 @@ def _convolve_images(graph: Graph, op: Op) -> bool:
     op.inputs[0], old = image, op.output
     made = Tensor.float32(f"{old.name}/pixels", (*image.shape[:-1], old.shape[-1]))
     op.outputs = [made]
+    graph.insert_after(op, _reshape(made, old))
+    return True
+
+
+def _add_images(graph: Graph, op: Op) -> bool:
+    """Let an addition of two reshaped images add the images; its sum is reshaped instead."""
+    if op.code != Code.ADD:
+        return False
+    images = []
+    for x in op.inputs:
+        reshape = graph.maker(x)
+        if reshape is None or reshape.code != Code.RESHAPE or reshape.inputs[0] is None:
+            return False
+        images.append(reshape.inputs[0])
+    if images[0].shape != images[1].shape or len(images[0].shape) != 4:
+        return False
+    if op.inputs[0] is None or op.inputs[0].shape != op.output.shape:
+        return False
+    old, made = op.output, Tensor.float32(f"{op.output.name}/pixels", images[0].shape)
+    op.inputs, op.outputs = list(images), [made]
     graph.insert_after(op, _reshape(made, old))
     return True
 
