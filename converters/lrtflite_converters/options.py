@@ -17,6 +17,7 @@ from lrtflite_converters.defaults import (
     Place,
 )
 from lrtflite_converters.presets import PRESETS
+from lrtflite_converters.quantise.options import QuantiseOptions
 from lrtflite_converters.strategies import STRATEGIES, Strategy, default_strategy
 
 # Maximum number of patterns in a mini-batch. A training step above a low layer needs 10 MB for
@@ -35,7 +36,7 @@ class ExportOptions:
     With `pooled`, latents are the replay layer's output averaged over all pixels. `preset` replaces
     the defaults of rates, mini-batch and epochs. `rates` are numbers by name, as in
     `Training.with_options`. `seed_memory` is the number of latents that ship
-    with a model trained on the host.
+    with a model trained on the host. With `quantise`, features and latents are int8.
     """
 
     network: str = "mobilenet_v1"
@@ -54,6 +55,7 @@ class ExportOptions:
     pooled: bool = False
     rates: Mapping[str, float] = field(default_factory=dict)
     seed_memory: int = SEED_MEMORY
+    quantise: QuantiseOptions | None = None
 
     def __post_init__(self) -> None:
         place = self.place(MEASURED_FEATURES)
@@ -64,6 +66,7 @@ class ExportOptions:
             PRESETS.choose(self.preset).check(self.preset, self.strategy_name, place)
         self._check_minibatch()
         self._check_moments()
+        self._check_quantisation()
         if not self.train_depthwise and not place.trains_trunk:
             raise ModelError(
                 f"Expected no --freeze-depthwise at {self.layer}, where only the last layer "
@@ -174,6 +177,22 @@ class ExportOptions:
             raise ModelError(
                 f"Expected at least {SMALLEST_RENORM_BATCH} new patterns per mini-batch to adapt "
                 f"moments to, got {new}; give a larger --new-per-batch"
+            )
+
+    def _check_quantisation(self) -> None:
+        if self.quantise is None:
+            return
+        if self.adapt_moments:
+            raise ModelError(
+                f"Expected --quantize {self.quantise.mode} without --adapt-moments, got both; "
+                "leave one out, because quantised moments are part of the weights and cannot move"
+            )
+        if self.architecture.reads_frames(self.layer):
+            first = self.architecture.replay_layers[1]
+            raise ModelError(
+                f"Expected a replay layer above {self.layer} with --quantize, got {self.layer!r}, "
+                f"whose latents are the frames; choose {first} or a higher layer, or leave "
+                "--quantize out"
             )
 
     def _check_classes(self) -> None:

@@ -49,7 +49,9 @@ class DeepLdaHead(Head):
 
     def __init__(self, plan: HeadPlan) -> None:
         assert plan.original is not None
-        object.__setattr__(self, "original", Trunk(plan.original, scale=plan.trunk.scale))
+        trunk = plan.trunk
+        original = Trunk(plan.original, scale=trunk.scale, latent_dtype=trunk.latent_dtype)
+        object.__setattr__(self, "original", original)
         super().__init__(plan)
 
     original: Trunk
