@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import ConversionError
 from lrtflite.host.network import Network
+from lrtflite.quiet import quiet_stderr
 from lrtflite_converters.features import Features
 from lrtflite_converters.quantise.scaling import FrameScaling
 from lrtflite_converters.signature import Outputs
@@ -33,11 +34,11 @@ class QuantisedFeatures(Features):
         *,
         pooled: bool = False,
     ) -> None:
-        with warnings.catch_warnings():
+        with quiet_stderr(), warnings.catch_warnings():
             # Recommends another package, which may not share a process with TensorFlow.
             warnings.simplefilter("ignore")
             interpreter = tf.lite.Interpreter(model_content=content, num_threads=1)
-        runner = interpreter.get_signature_runner("extract")
+            runner = interpreter.get_signature_runner("extract")
         object.__setattr__(self, "runner", runner)
         self.content = content
         details = runner.get_output_details()["latents"]

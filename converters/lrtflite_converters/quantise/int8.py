@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite.errors import ConversionError
+from lrtflite.quiet import quiet_stderr
 from lrtflite_converters.quantise.scaling import FrameScaling
 
 # Name under which the converter stores the oldest TFLite version that has all ops of a model.
@@ -50,7 +52,10 @@ def to_int8(model: keras.Model, frames: NDArray[np.uint8], scaling: FrameScaling
         converter.inference_input_type = tf.uint8
         converter.inference_output_type = tf.int8
         try:
-            return bytes(converter.convert())
+            # Its calibration recommends another package, and prints settings from C++.
+            with quiet_stderr(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return bytes(converter.convert())
         except Exception as error:
             # The converter's own exception type is private, and its message runs to several pages.
             lines = [line for line in str(error).splitlines() if line.strip()]

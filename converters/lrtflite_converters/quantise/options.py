@@ -14,7 +14,7 @@ FRAMES = 200
 # Maximum number of calibration frames.
 MOST_FRAMES = 100_000
 # Default passes of fine-tuning over the calibration frames, and the mode that has them.
-EPOCHS, FINE_TUNING = 8, "qat"
+EPOCHS, FINE_TUNING = 12, "qat"
 
 
 @dataclass(frozen=True)
