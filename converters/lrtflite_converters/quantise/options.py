@@ -12,7 +12,7 @@ from lrtflite_converters.quantise import MODES
 # predictions needs a few frames of each class.
 FRAMES = 200
 # Maximum number of calibration frames.
-MOST_FRAMES = 100_000
+MOST_FRAMES = 10_000
 # Default passes of fine-tuning over the calibration frames, and the mode that has them.
 EPOCHS, FINE_TUNING = 12, "qat"
 
