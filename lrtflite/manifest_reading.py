@@ -117,7 +117,10 @@ def _quantisation(found: Mapping[str, Any]) -> Quantisation | None:
     quantised = found.get("quantisation")
     read = None if quantised is None else Quantisation.from_json(quantised)
     if (read is not None) != (found["latent_dtype"] == "int8"):
-        raise ValueError(f"quantisation is {quantised!r} with {found['latent_dtype']} latents")
+        has = "has no" if read is None else "has a"
+        raise ValueError(
+            f"latent_dtype is {found['latent_dtype']!r} in a bundle that {has} quantisation"
+        )
     return read
 
 

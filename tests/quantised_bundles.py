@@ -14,10 +14,8 @@ HERE = Path(__file__).parent
 SLOTS, SIZE = 6, 32
 # Name of each bundle, with its replay layer and strategy.
 BUNDLES = {
-    "last": ("pool6", "cwr"),
     "closed": ("pool6", "lda"),
     "deep": ("conv5_6/sep", "ar1free"),
-    "deep-closed": ("conv5_6/sep", "lda"),
 }
 
 
