@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # next to the tests that run
 from lrtflite.errors import ModelError
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.network import Network
+from lrtflite_converters import export
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.export import SplitNetwork, export_bundle, split_network
 from lrtflite_converters.options import ExportOptions
@@ -31,6 +32,7 @@ from lrtflite_converters.quantise.options import QuantiseOptions
 from lrtflite_converters.quantise.preparation import Preparation, rounded_kernel
 from lrtflite_converters.quantise.scaling import FrameScaling
 from lrtflite_converters.quantise.wrapping import wrap
+from lrtflite_converters.strategies import STRATEGIES
 from lrtflite_converters.trunk import Trunk
 from quantised_bundles import waves
 
@@ -67,7 +69,7 @@ def prepared(*, epochs: int = 0) -> Preparation:
 
 @pytest.mark.parametrize(
     ("layer", "strategy", "pooled"),
-    [("conv5_2/dw", "lda", False), ("conv4_1/sep", "ncm", True)],
+    [("conv5_6/sep", "lda", False), ("conv4_1/sep", "ncm", True)],
 )
 def test_int8_latents_are_those_of_the_network(layer: str, strategy: str, pooled: bool) -> None:
     parts = split(layer, strategy, pooled)
@@ -92,7 +94,7 @@ def test_int8_latents_are_those_of_the_network(layer: str, strategy: str, pooled
 
 
 def test_the_head_dequantises_as_numpy_does() -> None:
-    parts = split("conv5_2/dw", "lda", False)
+    parts = split("conv5_6/sep", "lda", False)
     features, trunk = parts.features, parts.head.trunk
     assert isinstance(features, QuantisedFeatures)
     for signature in ("infer", "train", "train_last", "gather"):
@@ -124,6 +126,26 @@ def test_training_from_int8_is_training_from_the_values_they_stand_for() -> None
     z /= np.linalg.norm(z, axis=1, keepdims=True)
     sums = parts.head.run("save", zero=np.zeros(1, np.float32))["class_sums"]
     np.testing.assert_allclose(sums, targets[:5].T @ z, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("strategy", list(STRATEGIES))
+def test_every_strategy_takes_int8_latents(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Check the signatures of each head, above a trunk if it can have one."""
+    given = {"strategy": strategy, "classes": 3, "batch_size": 6, "new_per_batch": 2}
+    try:
+        options = ExportOptions(replay_layer="conv5_6/sep", quantise=INT8, **given)
+        made = split("conv5_6/sep", "lda", False)
+    except ModelError:
+        options = ExportOptions(replay_layer="conv4_1/sep", pooled=True, quantise=INT8, **given)
+        made = split("conv4_1/sep", "ncm", True)
+    monkeypatch.setattr(export, "quantise", lambda *_, **__: made.features)
+    monkeypatch.setattr(export, "compare", lambda *_: made.quantisation)
+    head = split_network(network(), options, calibration=CALIBRATION).head
+    takes = [
+        each.inputs["latents"] for each in head.signatures.values() if "latents" in each.inputs
+    ]
+    assert len(takes) >= 2
+    assert {tensor.dtype for tensor in takes} == {np.dtype(np.int8)}
 
 
 def test_biases_keep_the_mean_of_each_channel() -> None:
