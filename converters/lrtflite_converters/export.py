@@ -118,19 +118,10 @@ def split_network(
     layer, pooled = options.layer, options.pooled
     training = options.training(network.features(layer if pooled else None))
     feeding = training.feeding
-    if options.adapt_moments:
-        features: Features = AdaptingFeatures(
-            network,
-            layer,
-            blocks_below(network, layer, pooled=pooled),
-            group=feeding.new_per_batch,
-            pooled=pooled,
-        )
-    else:
-        features = Features(network, layer, pooled=pooled)
-    exact, quantised = features, options.quantise
+    features = exact = _float_features(network, options, group=feeding.new_per_batch)
+    quantised = options.quantise
     if quantised is not None:
-        check_latents(network, features)
+        check_latents(network, exact)
         if calibration is None or calibration.size != network.input_size:
             calibration = read_calibration(quantised, size=network.input_size)
         features = quantise(exact, layer, quantised, calibration, pooled=pooled, stage=stage)
@@ -166,6 +157,14 @@ def split_network(
         stage("comparing int8 latents with float ones")
         found = compare(features, exact, trunk, quantised, calibration)
     return SplitNetwork(features, head, labels, training, exact, found)
+
+
+def _float_features(network: Network, options: ExportOptions, *, group: int) -> Features:
+    layer, pooled = options.layer, options.pooled
+    if not options.adapt_moments:
+        return Features(network, layer, pooled=pooled)
+    chain = blocks_below(network, layer, pooled=pooled)
+    return AdaptingFeatures(network, layer, chain, group=group, pooled=pooled)
 
 
 def _labels(
