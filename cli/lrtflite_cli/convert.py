@@ -53,7 +53,10 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
         calibrate=given.pop("calibrate"),
         frames=given.pop("calibration_frames"),
         epochs=given.pop("qat_epochs"),
+        skip_unreadable=given.pop("skip_unreadable"),
     )
+    if quantised is not None and quantised.epoch_count:
+        require("tensorflow_model_optimization")
     options = ExportOptions(labels=read_labels(labels), rates=rates, quantise=quantised, **given)
     destination = Destination.at(out, replace=replace)
     caution(replay_size=options.replay_size, batch_size=options.batch_size)

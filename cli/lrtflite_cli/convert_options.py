@@ -10,6 +10,7 @@ import click
 from lrtflite.networks import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.table import first_sentence
+from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.learner_options import all_of, memory_options
 from lrtflite_cli.rate_options import rate_options
 
@@ -192,6 +193,7 @@ def _quantisation() -> tuple[Callable[[Any], Any], ...]:
             help="With --quantize qat: passes over the calibration frames.",
             show_default=str(EPOCHS),
         ),
+        skip_unreadable,
     )
 
 

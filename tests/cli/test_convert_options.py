@@ -142,6 +142,7 @@ def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
         ("--quantize qat", "Expected --calibrate DATASET with --quantize qat, got none"),
         ("--calibrate synthetic", "--calibrate alone; add --quantize int8, or leave it out"),
         ("--calibration-frames 9", "--calibration-frames alone; add --quantize int8"),
+        ("--skip-unreadable", "--skip-unreadable alone; add --quantize int8"),
         ("--qat-epochs 9", "--qat-epochs alone; add --quantize qat, or leave it out"),
         (
             "--quantize int8 --calibrate synthetic --qat-epochs 9",

@@ -26,15 +26,13 @@ class Calibration:
         return int(self.frames.shape[1])
 
 
-def read_calibration(
-    options: QuantiseOptions, *, size: int, seed: int = 0, skip_unreadable: bool = False
-) -> Calibration:
+def read_calibration(options: QuantiseOptions, *, size: int) -> Calibration:
     """Read frames of all classes, or raise DataError if there are none to calibrate on.
 
     Only training frames are read, so that a test on the same data set stays valid.
     """
     assert options.calibrate is not None
-    source = open_source(options.calibrate, size=size, seed=seed, skip_unreadable=skip_unreadable)
+    source = open_source(options.calibrate, size=size, skip_unreadable=options.skip_unreadable)
     frames, labels = _read(source, options.frame_count)
     _check(frames, source.name, size)
     return Calibration(source.name, np.stack(frames), np.array(labels))

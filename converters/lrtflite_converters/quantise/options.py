@@ -19,12 +19,16 @@ EPOCHS, FINE_TUNING = 12, "qat"
 
 @dataclass(frozen=True)
 class QuantiseOptions:
-    """The mode, the data set to calibrate on, and how much of it; None uses a default."""
+    """The mode, the data set to calibrate on, and how much of it; None uses a default.
+
+    With `skip_unreadable`, files of the data set that cannot be read are left out.
+    """
 
     mode: str
     calibrate: str | None
     frames: int | None = None
     epochs: int | None = None
+    skip_unreadable: bool = False
 
     def __post_init__(self) -> None:
         MODES.check(self.mode)
@@ -59,11 +63,17 @@ def quantise_options(
     calibrate: str | None = None,
     frames: int | None = None,
     epochs: int | None = None,
+    skip_unreadable: bool = False,
 ) -> QuantiseOptions | None:
     """Return the options of a mode; None for float features, which have no other option."""
     if mode is not None:
-        return QuantiseOptions(mode, calibrate, frames, epochs)
-    given = {"--calibrate": calibrate, "--calibration-frames": frames, "--qat-epochs": epochs}
+        return QuantiseOptions(mode, calibrate, frames, epochs, skip_unreadable)
+    given = {
+        "--calibrate": calibrate,
+        "--calibration-frames": frames,
+        "--qat-epochs": epochs,
+        "--skip-unreadable": skip_unreadable or None,
+    }
     for name, value in given.items():
         if value is not None:
             raise ModelError(
