@@ -81,12 +81,14 @@ class Before:
     slots: SlotArray
     right: NDArray[np.bool_]
     latents: NDArray[Any]
+    zero: int = 0  # value of a latent that stands for 0
 
     @classmethod
     def of(cls, memory: ReplayMemory, answer: Answer) -> Before:
         """Copy the memory, which the session will change, and get the answers for it."""
         latents, slots = memory.latents(np.arange(len(memory))), memory.slots.copy()
-        return cls(to_vectors(latents), slots, _right(latents, slots, answer), latents)
+        vectors, right = to_vectors(latents, memory.zero), _right(latents, slots, answer)
+        return cls(vectors, slots, right, latents, memory.zero)
 
     def diagnose(
         self, latents: Latents, slots: SlotArray, labels: Sequence[str | None], answer: Answer
@@ -96,7 +98,7 @@ class Before:
         `labels` has the name of each slot after the session.
         """
         names = [str(label) for label in labels]
-        vectors = to_vectors(np.stack(list(latents)))
+        vectors = to_vectors(np.stack(list(latents)), self.zero)
         return Diagnosis(
             tuple(disagreements(vectors, slots, self.vectors, self.slots, names)),
             tuple(neighbours(vectors, slots, self.vectors, self.slots, names)),
@@ -111,10 +113,13 @@ class Before:
             yield Loss(names[slot], int(counts[place]), int((self.slots == slot).sum()))
 
 
-def to_vectors(latents: NDArray[Any]) -> NDArray[np.float64]:
-    """Return (n, F): means over pixels, their signed square roots, scaled to length 1."""
+def to_vectors(latents: NDArray[Any], zero: int = 0) -> NDArray[np.float64]:
+    """Return (n, F): means over pixels, their signed square roots, scaled to length 1.
+
+    `zero` is the value that stands for 0.
+    """
     pixels = tuple(range(1, latents.ndim - 1))
-    pooled = latents.mean(axis=pixels, dtype=np.float64)
+    pooled = latents.mean(axis=pixels, dtype=np.float64) - zero
     return _unit(np.sign(pooled) * np.sqrt(np.abs(pooled)))
 
 

@@ -9,9 +9,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from lrtflite.costs import Costs
 from lrtflite.feeding import Feeding
+from lrtflite.quantisation import Quantisation
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.training import Rate, Training
 
@@ -58,6 +60,7 @@ class Manifest:
     train_depthwise: bool = True
     adapt_moments: bool = False
     measured: Costs | None = None
+    quantisation: Quantisation | None = None
     format: int = BUNDLE_FORMAT
 
     @property
@@ -83,8 +86,17 @@ class Manifest:
             extracted=np.dtype(self.latent_dtype),
             trained=np.dtype(self.train_dtype),
             range=self.latent_range,
+            zero=0 if self.quantisation is None else self.quantisation.zero_point,
         )
+
+    def real(self, latents: NDArray[Any]) -> NDArray[np.float32]:
+        """Return the float32 values that latents stand for."""
+        if self.quantisation is None:
+            return latents.astype(np.float32, copy=False)
+        return self.quantisation.real(latents)
 
     def to_json(self) -> str:
         found: dict[str, Any] = asdict(self)
+        if self.quantisation is None:  # readers from before quantisation refuse the field
+            del found["quantisation"]
         return json.dumps(found, indent=2, sort_keys=True) + "\n"

@@ -13,6 +13,7 @@ from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import Feeding
 from lrtflite.labels import check_label
 from lrtflite.manifest import BUNDLE_FORMAT, LATENT_DTYPES, MERGING, File, Manifest
+from lrtflite.quantisation import Quantisation
 from lrtflite.replay.codecs import MOST_PATTERNS
 from lrtflite.strict_json import strict_json
 from lrtflite.training import NUMBERS, Rate
@@ -20,9 +21,11 @@ from lrtflite.training import NUMBERS, Rate
 # Maximum number of characters in a manifest, of axes of a latent, and of values in one.
 MOST_MANIFEST, MOST_AXES, MOST_VALUES = 1 << 22, 8, 1 << 28
 
-# Fields of each plain type.
 # Fields of the feeding that a bundle made before them does not have.
 _LATER = ("most_steps",)
+# Fields of the manifest that only some bundles have.
+_OPTIONAL = {"quantisation"}
+# Fields of each plain type.
 _COUNTS = ("input_size", "replay_size")
 _TEXTS = ("network", "replay_layer", "strategy", "policy", "codec", "backbone")
 _FLAGS = ("adapt_moments", "pooled", "train_depthwise", "trains_trunk")
@@ -53,8 +56,8 @@ def read_manifest(text: str, *, where: str) -> Manifest:
             f"{where}; convert it again with this version, or install the version that made it"
         )
     expected = {f.name for f in fields(Manifest)}
-    if set(found) != expected:
-        odd = sorted(expected.symmetric_difference(found))
+    odd = sorted(expected.symmetric_difference(found).difference(_OPTIONAL - set(found)))
+    if odd:
         raise BundleError(
             f"Missing or unknown fields in {where}: {shown(', '.join(odd))}; copy the bundle again"
         )
@@ -106,7 +109,19 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
         "merging": {str(name): _merging(name, rule) for name, rule in found["merging"].items()},
         "files": {name: _file(name, value) for name, value in found["files"].items()},
         "measured": None if found["measured"] is None else Costs.from_json(found["measured"]),
+        "quantisation": _quantisation(found),
     }
+
+
+def _quantisation(found: Mapping[str, Any]) -> Quantisation | None:
+    quantised = found.get("quantisation")
+    read = None if quantised is None else Quantisation.from_json(quantised)
+    if (read is not None) != (found["latent_dtype"] == "int8"):
+        has = "has no" if read is None else "has a"
+        raise ValueError(
+            f"latent_dtype is {found['latent_dtype']!r} in a bundle that {has} quantisation"
+        )
+    return read
 
 
 def _exactly(

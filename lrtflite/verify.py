@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lrtflite.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, Bundle
-from lrtflite.comparison import Check, compare, compare_changes
+from lrtflite.comparison import Check, compare, compare_changes, compare_quantised
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError
@@ -19,6 +19,7 @@ from lrtflite.golden import CHANGE, MOVED, Arrays, Runner, fitting, run_golden
 from lrtflite.golden_file import read_golden
 from lrtflite.initial_state import check_initial
 from lrtflite.manifest import Manifest
+from lrtflite.quantisation import Quantisation
 from lrtflite.runtime import Model, describe_runtime, pick_runtime
 from lrtflite.trial import run_child
 
@@ -72,7 +73,7 @@ def verify_here(
     if all(check.passed for check in checks):
         golden = read_golden(bundle.golden, bundle.contents.get(GOLDEN_FILE))
         with fitting(bundle.path):
-            checks += check_golden(golden, features, head)
+            checks += check_golden(golden, features, head, bundle.manifest.quantisation)
         checks.append(Check("initial state", True, check_initial(bundle, head, features)))
     return checks
 
@@ -85,11 +86,12 @@ def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterat
         yield Check(f"signatures of {model.path.name}", not problems, seen)
 
 
-def check_golden(golden: Arrays, features: Runner, head: Runner) -> Iterator[Check]:
+def check_golden(
+    golden: Arrays, features: Runner, head: Runner, quantisation: Quantisation | None = None
+) -> Iterator[Check]:
     """Run the golden session and compare all outputs."""
     found = run_golden(features, head, golden)
     names = {
-        "latents": "latents",
         "probabilities_before": "probabilities before training",
         "trains": "layers that train",
         "losses": f"losses of {golden['losses'].size} steps in {len(golden['counts'])} sessions",
@@ -100,6 +102,11 @@ def check_golden(golden: Arrays, features: Runner, head: Runner) -> Iterator[Che
         "learned_restored": "classes after restoring",
         "probabilities_restored": "probabilities after restoring",
     }
+    if quantisation is None:
+        yield compare("latents", found["latents"], golden["latents"])
+    else:
+        zero = quantisation.zero_point
+        yield compare_quantised("latents", found["latents"], golden["latents"], zero_point=zero)
     for array, name in names.items():
         yield compare(name, found[array], golden[array])
     for prefix, name in ((CHANGE, "state after training"), (MOVED, "moments after adapting")):

@@ -22,6 +22,7 @@ OURS = {
     "lrtflite_cli": ROOT / "cli" / "lrtflite_cli",
 }
 HOST = frozenset({"tensorflow", "tf_keras"})
+TFMOT = "tensorflow_model_optimization"
 WRITTEN = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
 MOST_LINES = 300
 # Most lines of a function's body, without its docstring.
@@ -42,7 +43,15 @@ RULES = {
     "lrtflite.host": Rule(frozenset({"numpy", "h5py", "lrtflite", "lrtflite.host", *HOST})),
     "lrtflite_converters": Rule(
         frozenset(
-            {"numpy", "flatbuffers", "lrtflite", "lrtflite.host", "lrtflite_converters", *HOST}
+            {
+                "numpy",
+                "flatbuffers",
+                "lrtflite",
+                "lrtflite.host",
+                "lrtflite_converters",
+                *HOST,
+                TFMOT,
+            }
         )
     ),
     "lrtflite_firmware_sim": Rule(

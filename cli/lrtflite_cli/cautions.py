@@ -1,9 +1,21 @@
-"""Warnings about options that are allowed but let a learner forget, one line each on stderr."""
+"""Warnings about options that are allowed but have a cost, one line each on stderr."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
+if TYPE_CHECKING:
+    from lrtflite.quantisation import Quantisation
+
+# Limits below which quantised features get a warning. At 15 dB, accuracy falls by about a point
+# (docs/studies/quantisation.md).
+LEAST_SNR_DB, LEAST_AGREEMENT = 15.0, 0.95
+# Calibration frames below which ranges may be too small.
+FEW_FRAMES = 32
+# Version of the older runtime that bundles support.
+OLDEST_RUNTIME = (2, 14, 0)
 NO_MEMORY = (
     "Warning: --replay-size 0 keeps no latents to replay, so a learner forgets old classes as it "
     "learns new ones"
@@ -20,3 +32,37 @@ def caution(*, replay_size: int | None, batch_size: int | None = None) -> None:
         click.echo(NO_MEMORY, err=True)
     if batch_size == 1:
         click.echo(NO_MIXING, err=True)
+
+
+def quantisation_warnings(found: Quantisation) -> list[str]:
+    """Return what is poor about quantised features, with what to try."""
+    poor = []
+    if found.snr_db < LEAST_SNR_DB:
+        poor.append(f"a signal-to-noise ratio of {found.snr_db:.1f} dB, below {LEAST_SNR_DB:g}")
+    if found.agreement is not None and found.agreement < LEAST_AGREEMENT:
+        poor.append(
+            f"{100 * found.agreement:.1f} % equal predictions, below {100 * LEAST_AGREEMENT:g}"
+        )
+    warnings = []
+    if poor:
+        tuning = "" if found.epochs else "--quantize qat, "
+        warnings.append(
+            f"int8 latents differ from float ones: {'; '.join(poor)}; try {tuning}more "
+            "--calibration-frames, pictures like those of the device's camera, or no --quantize"
+        )
+    if found.frames < FEW_FRAMES:
+        warnings.append(
+            f"{found.frames} calibration frames are few, and ranges may be too small; "
+            f"give at least {FEW_FRAMES}"
+        )
+    if _version(found.runtime) > OLDEST_RUNTIME:
+        oldest = ".".join(map(str, OLDEST_RUNTIME))
+        warnings.append(
+            f"features.tflite has ops that need TFLite {found.runtime} or later; "
+            f"tflite-runtime {oldest} cannot open it"
+        )
+    return warnings
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".") if part.isdigit())

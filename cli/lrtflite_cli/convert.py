@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrtflite_cli import interrupts
-from lrtflite_cli.cautions import caution
+from lrtflite_cli.cautions import caution, quantisation_warnings
 from lrtflite_cli.convert_options import convert_options
 from lrtflite_cli.interrupts import raising
 from lrtflite_cli.rate_options import SHORT_FORMS, chosen_rates
@@ -37,6 +37,7 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     from lrtflite.destination import Destination
     from lrtflite.extras import require
     from lrtflite_converters.options import ExportOptions
+    from lrtflite_converters.quantise.options import quantise_options
     from lrtflite_converters.source import Source, read_labels
 
     require("tensorflow", "tf_keras")
@@ -47,7 +48,16 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     )
     for name in (*SHORT_FORMS, "rate"):
         given.pop(name)
-    options = ExportOptions(labels=read_labels(labels), rates=rates, **given)
+    quantised = quantise_options(
+        given.pop("quantize"),
+        calibrate=given.pop("calibrate"),
+        frames=given.pop("calibration_frames"),
+        epochs=given.pop("qat_epochs"),
+        skip_unreadable=given.pop("skip_unreadable"),
+    )
+    if quantised is not None and quantised.epoch_count:
+        require("tensorflow_model_optimization")
+    options = ExportOptions(labels=read_labels(labels), rates=rates, quantise=quantised, **given)
     destination = Destination.at(out, replace=replace)
     caution(replay_size=options.replay_size, batch_size=options.batch_size)
     _convert(destination, options, source)
@@ -55,6 +65,11 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
 
 
 def _convert(destination: Destination, options: ExportOptions, source: Source) -> None:
+    calibration = None
+    if options.quantise is not None:
+        from lrtflite_converters.quantise.calibration import read_calibration
+
+        calibration = read_calibration(options.quantise, size=source.input_size)
     # The options were checked before this import, because TensorFlow takes seconds to load.
     from lrtflite.scratch import scratch_tempdir
     from lrtflite_cli.progress import stages
@@ -68,7 +83,7 @@ def _convert(destination: Destination, options: ExportOptions, source: Source) -
                 raise KeyboardInterrupt
             say(text)
 
-        convert(destination, options=options, source=source, stage=stage)
+        convert(destination, options=options, source=source, calibration=calibration, stage=stage)
 
 
 def _tell(destination: Destination, source: Source) -> None:
@@ -94,6 +109,10 @@ def _tell(destination: Destination, source: Source) -> None:
             f"lrtflite teach {out} adds one",
             err=True,
         )
+    if manifest.quantisation is not None:
+        click.echo(f"Quantised: {manifest.quantisation}", err=True)
+        for warning in quantisation_warnings(manifest.quantisation):
+            click.echo(f"Warning: {warning}", err=True)
     if manifest.measured is not None:
         click.echo(f"Costs: {manifest.measured}", err=True)
     click.echo(f"Next: lrtflite inspect {out}; {_simulation(out, manifest, demo=demo)}", err=True)

@@ -10,6 +10,7 @@ import click
 from lrtflite.networks import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.table import first_sentence
+from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.learner_options import all_of, memory_options
 from lrtflite_cli.rate_options import rate_options
 
@@ -21,7 +22,7 @@ POSITIVE = click.IntRange(min=1)
 
 def convert_options() -> Callable[[Any], Any]:
     """Add all options of the command."""
-    return all_of(*_network(), *_slots(), *_learning(), *_output())
+    return all_of(*_network(), *_slots(), *_learning(), *_quantisation(), *_output())
 
 
 def _network() -> tuple[Callable[[Any], Any], ...]:
@@ -161,6 +162,41 @@ def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
             epochs=f"{fed.epochs}; {fed_below.epochs} below {resting}",
             lr=f"{sgd_rates(pooled)['lr'].value:g} x {defaults.MEASURED_FEATURES} / features",
         ),
+    )
+
+
+def _quantisation() -> tuple[Callable[[Any], Any], ...]:
+    from lrtflite_converters.quantise import SUMMARIES
+    from lrtflite_converters.quantise.options import EPOCHS, FRAMES
+
+    modes = "; ".join(f"{name}: {summary}" for name, summary in SUMMARIES.items())
+    return (
+        click.option(
+            "--quantize",
+            metavar="MODE",
+            help="Make the frozen layers and the latents int8, a quarter of the size. "
+            f"Needs --calibrate. {modes}.",
+            show_default="float",
+        ),
+        click.option(
+            "--calibrate",
+            metavar="DATASET",
+            help="With --quantize: frames like those of the device's camera, as in --dataset of "
+            "`lrtflite simulate`. Only training frames are read.",
+        ),
+        click.option(
+            "--calibration-frames",
+            type=POSITIVE,
+            help="With --quantize: number of these frames, the same for each class.",
+            show_default=str(FRAMES),
+        ),
+        click.option(
+            "--qat-epochs",
+            type=POSITIVE,
+            help="With --quantize qat: passes over the calibration frames.",
+            show_default=str(EPOCHS),
+        ),
+        skip_unreadable,
     )
 
 

@@ -69,11 +69,20 @@ def command(bundle: str, as_json: bool) -> None:
             (name, f"{file.bytes:,} bytes, {file.sha256[:12]}")
             for name, file in sorted(manifest.files.items())
         ),
+        *_quantisation(manifest),
         ("costs", str(manifest.measured or "not measured")),
         *((f"ops of {name}", ", ".join(ops)) for name, ops in sorted(manifest.ops.items())),
         ("made with", ", ".join(f"{k} {v}" for k, v in sorted(manifest.tools.items()))),
     ]
     _print(rows)
+
+
+def _quantisation(manifest: Manifest) -> list[tuple[str, str]]:
+    found = manifest.quantisation
+    if found is None:
+        return []
+    steps = f"(latent - {found.zero_point}) x {found.scale:g}".replace("- -", "+ ")
+    return [("quantisation", str(found)), ("value of a latent", steps)]
 
 
 def _print(rows: list[tuple[str, str]]) -> None:

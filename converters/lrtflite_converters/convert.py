@@ -16,6 +16,7 @@ from lrtflite.host.network import Network
 from lrtflite.networks import NETWORKS
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.quantise.calibration import Calibration
 from lrtflite_converters.source import Source
 
 
@@ -25,9 +26,13 @@ def convert(
     options: ExportOptions,
     source: Source | None = None,
     replace: bool = False,
+    calibration: Calibration | None = None,
     stage: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Make the bundle `out` from a saved model, or from weights (default: the demo backbone)."""
+    """Make the bundle `out` from a saved model, or from weights (default: the demo backbone).
+
+    Features are quantised with the frames of `calibration`, which are read if they are not given.
+    """
     source = source or Source(options.network)
     destination = Destination.at(out, replace=replace)
     stage("reading the weights")
@@ -35,6 +40,7 @@ def convert(
         find_network(source),
         destination,
         options=options,
+        calibration=calibration,
         batch=None if source.model is None else _batch(Path(source.model), options.seed_memory),
         stage=stage,
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 from numpy.typing import NDArray
 
 from lrtflite.bundle import (
@@ -28,16 +29,20 @@ from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
 from lrtflite.labels import check_label
 from lrtflite.manifest import File, Manifest
+from lrtflite.quantisation import HIGHEST, LOWEST, Quantisation
 from lrtflite.runtime import describe_runtime, installed_runtimes
 from lrtflite.training import Training
 from lrtflite_converters import on_device
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.features import AdaptingFeatures, Features
-from lrtflite_converters.golden import check_split, golden_vectors
+from lrtflite_converters.golden import check_latents, check_split, golden_vectors
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
 from lrtflite_converters.latent_range import latent_range
 from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.quantise.calibration import Calibration, read_calibration
+from lrtflite_converters.quantise.features import QuantisedFeatures
+from lrtflite_converters.quantise.quantised import compare, quantise
 from lrtflite_converters.regularisers import REGULARISERS
 from lrtflite_converters.split import blocks_above, blocks_below
 from lrtflite_converters.tflite import op_names
@@ -52,12 +57,17 @@ Stage = Callable[[str], None]
 
 @dataclass(frozen=True)
 class SplitNetwork:
-    """A network split at the replay layer, with the labels of its slots and its training."""
+    """A network split at the replay layer, with the labels of its slots and its training.
+
+    `exact` are the features before quantisation, and `quantisation` is what it changed.
+    """
 
     features: Features
     head: Head
     labels: tuple[str | None, ...]
     training: Training
+    exact: Features
+    quantisation: Quantisation | None = None
 
 
 def export_bundle(
@@ -66,6 +76,7 @@ def export_bundle(
     *,
     options: ExportOptions,
     batch: FirstBatch | None = None,
+    calibration: Calibration | None = None,
     replace: bool = False,
     stage: Stage = lambda text: None,
 ) -> Path:
@@ -73,12 +84,13 @@ def export_bundle(
 
     With `replace`, the new bundle replaces an old one once it is complete; a folder with any other
     content is refused. With a `batch`, the bundle ships with a replay memory of these frames.
+    Features are quantised with the frames of `calibration`, which are read if they are not given.
     `stage` is called with the name of each stage.
     """
     destination = Destination.at(out, replace=replace)
     stage(f"splitting the network at {options.layer}")
-    parts = split_network(network, options)
-    check_split(network, parts.features, parts.head, options)
+    parts = split_network(network, options, calibration=calibration, stage=stage)
+    check_split(network, parts.exact, parts.head, options)
     stage("converting the features")
     contents = {FEATURES_FILE: parts.features.to_bytes()}
     stage("converting the head")
@@ -95,28 +107,32 @@ def export_bundle(
     return destination.path
 
 
-def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
+def split_network(
+    network: Network,
+    options: ExportOptions,
+    *,
+    calibration: Calibration | None = None,
+    stage: Stage = lambda text: None,
+) -> SplitNetwork:
     """Return the two models of a bundle."""
     layer, pooled = options.layer, options.pooled
     training = options.training(network.features(layer if pooled else None))
     feeding = training.feeding
-    if options.adapt_moments:
-        features: Features = AdaptingFeatures(
-            network,
-            layer,
-            blocks_below(network, layer, pooled=pooled),
-            group=feeding.new_per_batch,
-            pooled=pooled,
-        )
-    else:
-        features = Features(network, layer, pooled=pooled)
+    features = exact = _float_features(network, options, group=feeding.new_per_batch)
+    quantised = options.quantise
+    if quantised is not None:
+        check_latents(network, exact)
+        if calibration is None or calibration.size != network.input_size:
+            calibration = read_calibration(quantised, size=network.input_size)
+        features = quantise(exact, layer, quantised, calibration, pooled=pooled, stage=stage)
     strategy, place = options.chosen_strategy, options.place(network.features())
     top, train_depthwise = strategy.top(place), options.train_depthwise
     above = blocks_above(network, layer, train_depthwise=train_depthwise, top=top)
     original = blocks_above(network, layer, train_depthwise=False)
     trunk = Trunk(
         Chain((), features.latent_shape) if pooled else above,
-        scale=network.scale if features.reads_frames else None,
+        scale=features.head_scale,
+        latent_dtype=tf.dtypes.as_dtype(features.latent_dtype),
     )
     labels, learned = _labels(network, options)
     plan = HeadPlan(
@@ -134,7 +150,21 @@ def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
         assert fc7 is not None
         weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
         head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
-    return SplitNetwork(features, head, labels, training)
+    found = None
+    if isinstance(features, QuantisedFeatures):
+        assert quantised is not None
+        assert calibration is not None
+        stage("comparing int8 latents with float ones")
+        found = compare(features, exact, trunk, quantised, calibration)
+    return SplitNetwork(features, head, labels, training, exact, found)
+
+
+def _float_features(network: Network, options: ExportOptions, *, group: int) -> Features:
+    layer, pooled = options.layer, options.pooled
+    if not options.adapt_moments:
+        return Features(network, layer, pooled=pooled)
+    chain = blocks_below(network, layer, pooled=pooled)
+    return AdaptingFeatures(network, layer, chain, group=group, pooled=pooled)
 
 
 def _labels(
@@ -169,7 +199,12 @@ def _manifest(network: Network, options: ExportOptions, parts: SplitNetwork) -> 
         latent_shape=parts.features.latent_shape,
         latent_dtype=parts.features.latent_dtype,
         train_dtype=parts.head.trunk.latent_dtype.name,
-        latent_range=latent_range(network, options.layer),
+        latent_range=(
+            latent_range(network, options.layer)
+            if parts.quantisation is None
+            else (float(LOWEST), float(HIGHEST))
+        ),
+        quantisation=parts.quantisation,
         labels=parts.labels,
         feeding=parts.training.feeding,
         rates=parts.training.rates,

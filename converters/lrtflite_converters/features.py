@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,12 @@ class Features(SignedModule):
     @property
     def latent_dtype(self) -> str:
         return "uint8" if self.reads_frames else "float32"
+
+    @property
+    def head_scale(self) -> Callable[[Tensor], Tensor] | None:
+        """Return what the head does with latents first; None if it takes them as they are."""
+        scale: Callable[[Tensor], Tensor] = self.network.scale
+        return scale if self.reads_frames else None
 
     def declare_all(self, *, group: int) -> None:
         """Declare the signatures; `adapt` takes `group` frames at a time."""

@@ -49,8 +49,17 @@ FAINTEST = 1e-6
 ROUNDING = 1e-3
 
 
+def check_latents(network: Network, features: Features) -> None:
+    """Raise ModelError if latents are not finite, or so small that nothing can be learned."""
+    frames = _frames(network.input_size, np.random.default_rng(0))
+    _check_values(network.model, features.run("extract", frames=frames)["latents"])
+
+
 def check_split(network: Network, features: Features, head: Head, options: ExportOptions) -> None:
-    """Raise unless features and head together compute what the network does, with finite values."""
+    """Raise unless features and head together compute what the network does, with finite values.
+
+    `features` are those before quantisation.
+    """
     model = network.model
     frames = _frames(network.input_size, np.random.default_rng(0))
     top = options.chosen_strategy.top(options.place(network.features()))
@@ -59,8 +68,19 @@ def check_split(network: Network, features: Features, head: Head, options: Expor
     whole = keras.Model(model.input, network.output(last, pooled=averaged))
     expected = whole(network.scale(frames)).numpy()
     latents = features.run("extract", frames=frames)["latents"]
-    found = np.asarray(head.trunk.infer(tf.constant(latents)))
-    if not np.isfinite(expected).all():
+    _check_values(model, latents, expected)
+    x = tf.constant(latents)
+    found = np.asarray(head.trunk.infer_scaled(network.scale(x) if features.reads_frames else x))
+    worst, largest = np.abs(found - expected).max(), np.abs(expected).max()
+    if not worst <= ROUNDING * largest:  # NaN fails too
+        raise ConversionError(
+            f"Expected the features of {model.name} from its two parts, got a difference of "
+            f"{worst:.1e} where the largest is {largest:.1e}; this is a bug, please report it"
+        )
+
+
+def _check_values(model: keras.Model, latents: NDArray[Any], *others: NDArray[Any]) -> None:
+    if not all(np.isfinite(values).all() for values in (latents, *others)):
         raise ModelError(
             f"Expected a network with finite weights, got NaN or infinity from {model.name}; "
             "train it again with a lower learning rate"
@@ -70,12 +90,6 @@ def check_split(network: Network, features: Features, head: Head, options: Expor
         raise ModelError(
             f"Expected a trained network, got latents of {highest:.0e} at most; "
             "train it, or give it weights"
-        )
-    worst, largest = np.abs(found - expected).max(), np.abs(expected).max()
-    if not worst <= ROUNDING * largest:  # NaN fails too
-        raise ConversionError(
-            f"Expected the features of {model.name} from its two parts, got a difference of "
-            f"{worst:.1e} where the largest is {largest:.1e}; this is a bug, please report it"
         )
 
 

@@ -16,6 +16,7 @@ from lrtflite_converters.defaults import (
     Place,
 )
 from lrtflite_converters.presets import PRESETS
+from lrtflite_converters.quantise.options import QuantiseOptions
 from lrtflite_converters.strategies import STRATEGIES, Strategy, default_strategy
 
 # Maximum number of patterns in a mini-batch. A training step above a low layer needs 10 MB for
@@ -34,7 +35,7 @@ class ExportOptions:
     With `pooled`, latents are the replay layer's output averaged over all pixels. `preset` replaces
     the defaults of rates, mini-batch and epochs. `rates` are numbers by name, as in
     `Training.with_options`. `seed_memory` is the number of latents that ship
-    with a model trained on the host.
+    with a model trained on the host. With `quantise`, features and latents are int8.
     """
 
     network: str = "mobilenet_v1"
@@ -53,6 +54,7 @@ class ExportOptions:
     pooled: bool = False
     rates: Mapping[str, float] = field(default_factory=dict)
     seed_memory: int = SEED_MEMORY
+    quantise: QuantiseOptions | None = None
 
     def __post_init__(self) -> None:
         place = self.place(MEASURED_FEATURES)
@@ -63,6 +65,7 @@ class ExportOptions:
             PRESETS.choose(self.preset).check(self.preset, self.strategy_name, place)
         self._check_minibatch()
         self._check_moments()
+        self._check_quantisation()
         if not self.train_depthwise and not place.trains_trunk:
             where = f"with --pooled at {self.layer}" if self.pooled else f"at {self.layer}"
             instead = "leave --pooled out" if self.pooled else "choose a lower --replay-layer"
@@ -174,6 +177,22 @@ class ExportOptions:
             raise ModelError(
                 f"Expected at least {SMALLEST_RENORM_BATCH} new patterns per mini-batch to adapt "
                 f"moments to, got {new}; give a larger --new-per-batch"
+            )
+
+    def _check_quantisation(self) -> None:
+        if self.quantise is None:
+            return
+        if self.adapt_moments:
+            raise ModelError(
+                f"Expected --quantize {self.quantise.mode} without --adapt-moments, got both; "
+                "leave one out, because quantised moments are part of the weights and cannot move"
+            )
+        if self.architecture.reads_frames(self.layer):
+            first = self.architecture.replay_layers[1]
+            raise ModelError(
+                f"Expected a replay layer above {self.layer} with --quantize, got {self.layer!r}, "
+                f"whose latents are the frames; choose {first} or a higher layer, or leave "
+                "--quantize out"
             )
 
     def _check_classes(self) -> None:

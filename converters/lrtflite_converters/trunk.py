@@ -34,11 +34,16 @@ class Trunk(tf.Module):
         chain: Chain,
         *,
         scale: Callable[[Tensor], Tensor] | None = None,
+        latent_dtype: tf.DType | None = None,
     ) -> None:
-        """Make the variables of `chain`; `scale` is for latents that are frames."""
+        """Make the variables of `chain`; `scale` is for latents that are frames or int8.
+
+        Latents with a `scale` are uint8 by default.
+        """
         super().__init__()
         object.__setattr__(self, "chain", chain)  # not tracked: it has no variables
         object.__setattr__(self, "scale", scale)
+        self.latent_dtype = latent_dtype or (tf.float32 if scale is None else tf.uint8)
         self.state = {
             name: tf.Variable(np.asarray(value, np.float32), name=name)
             for name, value in chain.tensors.items()
@@ -51,10 +56,6 @@ class Trunk(tf.Module):
     @property
     def latent_shape(self) -> tuple[int, ...]:
         return self.chain.image
-
-    @property
-    def latent_dtype(self) -> tf.DType:
-        return tf.float32 if self.scale is None else tf.uint8
 
     @property
     def features(self) -> int:
@@ -73,7 +74,11 @@ class Trunk(tf.Module):
 
     def infer(self, latents: Tensor) -> Tensor:
         """Turn latents (n, ...) into features (n, F), with the moving moments."""
-        return self.chain.infer(self.first(latents), self.values())
+        return self.infer_scaled(self.first(latents))
+
+    def infer_scaled(self, x: Tensor) -> Tensor:
+        """Do the same from the input of the first block."""
+        return self.chain.infer(x, self.values())
 
     def infer_parts(self, latents: Tensor, *, values: Values | None = None) -> Tensor:
         """Run `infer` on a mini-batch part by part, which keeps intermediate arrays small.

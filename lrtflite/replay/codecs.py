@@ -28,6 +28,7 @@ class LatentForm:
     extracted: np.dtype[Any]  # dtype from `extract`
     trained: np.dtype[Any]  # dtype for `infer`, `train` and `gather`
     range: tuple[float, float]  # smallest and largest value
+    zero: int = 0  # value that stands for 0, in int8 latents
 
 
 class Codec(Protocol):

@@ -121,6 +121,11 @@ class ReplayMemory:
         return self.content.facts["marks"]
 
     @property
+    def zero(self) -> int:
+        """Return the value of a latent that stands for 0."""
+        return self._form.zero
+
+    @property
     def nbytes(self) -> int:
         """Return the number of bytes of all codes and facts, on disk or in RAM."""
         facts = sum(values.nbytes for values in self.content.facts.values())
@@ -157,7 +162,9 @@ class ReplayMemory:
         self, latents: Latents, slots: SlotArray, *, session: int, rng: np.random.Generator
     ) -> None:
         """Store the patterns of a session that the policy chooses."""
-        stored = Stored(self.slots, self.marks, self.latents, self.capacity, self.counter)
+        stored = Stored(
+            self.slots, self.marks, self.latents, self.capacity, self.counter, self._form.zero
+        )
         placement = POLICIES[self.policy](stored, Incoming(slots, latents, session), rng)
         picks, rows = self._check(placement, len(slots))
         codes = [np.asarray(self._codec.encode(latents[pick])) for pick in picks]

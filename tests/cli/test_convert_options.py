@@ -23,9 +23,11 @@ def converted(monkeypatch: pytest.MonkeyPatch, demo: Path, tmp_path: Path) -> li
     """Record every call of `convert`, which needs TensorFlow and is not tested here."""
     calls: list[dict[str, Any]] = []
 
-    def convert(out: Destination, *, options: Any, **__: object) -> None:
+    def convert(
+        out: Destination, *, options: Any, calibration: object = None, **__: object
+    ) -> None:
         shutil.copytree(demo, out.path)
-        calls.append(vars(options))
+        calls.append({**vars(options), "calibration": calibration})
 
     module = ModuleType("lrtflite_converters.convert")
     vars(module)["convert"] = convert
@@ -132,6 +134,35 @@ def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
         ("--strategy cwr --replay-layer conv5_4/dw", "the strategy 'cwr' at"),
         ("--labels a,b,c --classes 2", "at least 3 classes for the labels, got 2"),
         ("--out .", "Expected a new or empty folder"),
+        (
+            "--quantize int9 --calibrate synthetic",
+            "Expected a quantisation of int8, qat, got 'int9'; did you mean 'int8'?",
+        ),
+        ("--quantize int8", "Expected --calibrate DATASET with --quantize int8, got none"),
+        ("--quantize qat", "Expected --calibrate DATASET with --quantize qat, got none"),
+        ("--calibrate synthetic", "--calibrate alone; add --quantize int8, or leave it out"),
+        ("--calibration-frames 9", "--calibration-frames alone; add --quantize int8"),
+        ("--skip-unreadable", "--skip-unreadable alone; add --quantize int8"),
+        ("--qat-epochs 9", "--qat-epochs alone; add --quantize qat, or leave it out"),
+        (
+            "--quantize int8 --calibrate synthetic --qat-epochs 9",
+            "Expected --qat-epochs with --quantize qat, got 'int8'; leave --qat-epochs out",
+        ),
+        (
+            "--quantize int8 --calibrate synthetic --calibration-frames 99999",
+            "calibration_frames as a whole number from 1 to 10,000, got 99999",
+        ),
+        (
+            "--quantize int8 --calibrate synthetic --adapt-moments",
+            "Expected --quantize int8 without --adapt-moments, got both; leave one out",
+        ),
+        (
+            "--quantize int8 --calibrate synthetic --replay-layer images",
+            "whose latents are the frames; choose conv1 or a higher layer",
+        ),
+        ("--quantize int8 --calibrate sinthetic", "did you mean 'synthetic'?"),
+        ("--quantize int8 --calibrate folder:none", "folder"),
+        ("--quantize int8 --calibrate folder:grey", "got 8 frames of one colour; give pictures"),
     ],
 )
 def test_bad_input_needs_no_tensorflow(
@@ -139,8 +170,35 @@ def test_bad_input_needs_no_tensorflow(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "notes.txt").touch()
+    if "grey" in words:
+        one_colour(tmp_path / "grey")
     monkeypatch.setitem(sys.modules, "lrtflite_converters.convert", None)  # importing it fails
     with pytest.raises(LrtfliteError, match=re.escape(message)):
         CliRunner().invoke(command, words.split(), catch_exceptions=False)
     assert "tensorflow" not in sys.modules
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+    assert {path.name for path in tmp_path.iterdir()} - {"grey"} == {"notes.txt"}
+
+
+def one_colour(folder: Path) -> None:
+    """Write six pictures of each of two classes, of which a third is held out."""
+    from PIL import Image
+
+    for name in ("mug", "hat"):
+        (folder / name).mkdir(parents=True)
+        for number in range(6):
+            Image.new("RGB", (40, 40), (9, 9, 9)).save(folder / name / f"{number}.png")
+
+
+def test_calibration_frames_are_read_before_the_conversion(
+    converted: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    words = "--quantize qat --calibrate synthetic?classes=3 --calibration-frames 6 --qat-epochs 2"
+    done = CliRunner().invoke(command, [*words.split(), "--input-size", "32"])
+    assert done.exit_code == 0, done.output
+    [options] = converted
+    found = options["quantise"]
+    assert (found.mode, found.calibrate) == ("qat", "synthetic?classes=3")
+    assert (found.frame_count, found.epoch_count) == (6, 2)
+    calibration = options["calibration"]
+    assert calibration.frames.shape == (6, 32, 32, 3)
+    assert sorted(calibration.labels.tolist()) == [0, 0, 1, 1, 2, 2]

@@ -57,15 +57,13 @@ class DeepLdaHead(Head):
 
     def __init__(self, plan: HeadPlan) -> None:
         assert plan.original is not None
-        original, trunk = plan.original, plan.trunk.chain
+        original, trunk = plan.original, plan.trunk
         # The last block of a trunk averages its output.
-        rest = (
-            original.blocks[len(trunk.blocks) - 1 :]
-            if len(original.blocks) > len(trunk.blocks)
-            else ()
-        )
-        object.__setattr__(self, "original", Trunk(original, scale=plan.trunk.scale))
-        object.__setattr__(self, "rest", Chain(rest, trunk.blocks[-1].image))
+        depth, image = len(trunk.chain.blocks), trunk.chain.blocks[-1].image
+        rest = original.blocks[depth - 1 :] if len(original.blocks) > depth else ()
+        frozen = Trunk(original, scale=trunk.scale, latent_dtype=trunk.latent_dtype)
+        object.__setattr__(self, "original", frozen)
+        object.__setattr__(self, "rest", Chain(rest, image))
         super().__init__(plan)
 
     original: Trunk

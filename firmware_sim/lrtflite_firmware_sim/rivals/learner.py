@@ -77,7 +77,7 @@ class RivalLearner:
     def probabilities(self, latents: NDArray[Any]) -> Floats:
         """Return probabilities (n, slots) float32; 0 for slots that have not learned."""
         checked = check_latents(latents, self.bundle.manifest)
-        return self.memory.probabilities(checked.astype(np.float32, copy=False))
+        return self.memory.probabilities(self.bundle.manifest.real(checked))
 
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
         """Return the `top` labels for each frame, most likely first; fewer if few are learned."""
@@ -107,7 +107,7 @@ class RivalLearner:
             )
         placed = for_each(placed, len(latents))
         rival, outcome = self.memory.learn(
-            np.stack(latents).astype(np.float32, copy=False),
+            self.bundle.manifest.real(np.stack(latents)),
             placed,
             training,
             rng=self._rng,

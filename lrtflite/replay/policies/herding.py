@@ -67,7 +67,8 @@ def reader(stored: Stored, incoming: Incoming) -> Read:
         parts = [stored.latents(rows)] if len(rows) else []
         parts += [np.stack([incoming.latents[pick] for pick in picks])] if len(picks) else []
         flat = [part.reshape(len(part), -1).astype(np.float32, copy=False) for part in parts]
-        return np.concatenate(flat)
+        joined = np.concatenate(flat)
+        return joined - np.float32(stored.zero) if stored.zero else joined
 
     return read
 

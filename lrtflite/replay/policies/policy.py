@@ -23,7 +23,7 @@ class Stored:
     `slots` (n,) int32 has the class slot of each row. `latents(rows)` decodes rows, (k, ...), only
     for policies that need latents. `counter` is a whole number that the policy keeps from session
     to session, and `marks` (n,) int32 has one for each row. Both are 0 in a new memory and in one
-    that another policy filled.
+    that another policy filled. `zero` is the value of a latent that stands for 0.
     """
 
     slots: SlotArray
@@ -31,6 +31,7 @@ class Stored:
     latents: Callable[[Indices], NDArray[Any]]
     capacity: int
     counter: int = 0
+    zero: int = 0
 
     def __len__(self) -> int:
         return len(self.slots)
