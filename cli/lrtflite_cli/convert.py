@@ -15,7 +15,9 @@ from lrtflite_cli.rate_options import SHORT_FORMS, chosen_rates
 
 if TYPE_CHECKING:
     from lrtflite.destination import Destination
+    from lrtflite.host.network import Network
     from lrtflite.manifest import Manifest
+    from lrtflite.networks import Architecture
     from lrtflite_converters.options import ExportOptions
     from lrtflite_converters.source import Source
 
@@ -42,19 +44,35 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     require("tensorflow", "tf_keras")
     rates = chosen_rates(given)
     source = Source(
-        **{name: given.pop(name) for name in ("model", "weights", "alpha", "input_size")},
+        **{name: given.pop(name) for name in ("model", "scale", "weights", "alpha", "input_size")},
         network=given["network"],
     )
     for name in (*SHORT_FORMS, "rate"):
         given.pop(name)
-    options = ExportOptions(labels=read_labels(labels), rates=rates, **given)
+    names = read_labels(labels)
     destination = Destination.at(out, replace=replace)
+    network = _own_network(source)
+    own = None if network is None else network.architecture
+    options = ExportOptions(labels=names, rates=rates, own=own, **given)
     caution(replay_size=options.replay_size, batch_size=options.batch_size)
-    _convert(destination, options, source)
-    _tell(destination, source)
+    _convert(destination, options, source, network)
+    _tell(destination, source, own)
 
 
-def _convert(destination: Destination, options: ExportOptions, source: Source) -> None:
+def _own_network(source: Source) -> Network | None:
+    """Return the network of a user's own model, whose layers decide about other options."""
+    from lrtflite_converters.keras_file import is_of_this_project
+
+    if source.model is None or is_of_this_project(Path(source.model)):
+        return None
+    from lrtflite_converters.convert import find_network
+
+    return find_network(source)
+
+
+def _convert(
+    destination: Destination, options: ExportOptions, source: Source, network: Network | None
+) -> None:
     # The options were checked before this import, because TensorFlow takes seconds to load.
     from lrtflite.scratch import scratch_tempdir
     from lrtflite_cli.progress import stages
@@ -68,10 +86,10 @@ def _convert(destination: Destination, options: ExportOptions, source: Source) -
                 raise KeyboardInterrupt
             say(text)
 
-        convert(destination, options=options, source=source, stage=stage)
+        convert(destination, options=options, source=source, network=network, stage=stage)
 
 
-def _tell(destination: Destination, source: Source) -> None:
+def _tell(destination: Destination, source: Source, own: Architecture | None) -> None:
     """Print the path of the bundle on stdout, and notes for its user on stderr."""
     from lrtflite.bundle import INITIAL_FILE, Bundle
     from lrtflite.demo_weights import DEMO, DEMO_NOTE
@@ -87,7 +105,9 @@ def _tell(destination: Destination, source: Source) -> None:
     demo = source.model is None and source.named_weights == DEMO
     if demo:
         click.echo(DEMO_NOTE, err=True)
-    is_model = source.model is not None
+    if own is not None:
+        click.echo(_own_note(own), err=True)
+    is_model = source.model is not None and own is None
     if is_model and INITIAL_FILE not in manifest.files and manifest.labels[0] is not None:
         click.echo(
             "It ships without a replay memory, so it will forget its classes as it learns others; "
@@ -97,6 +117,13 @@ def _tell(destination: Destination, source: Source) -> None:
     if manifest.measured is not None:
         click.echo(f"Costs: {manifest.measured}", err=True)
     click.echo(f"Next: lrtflite inspect {out}; {_simulation(out, manifest, demo=demo)}", err=True)
+
+
+def _own_note(own: Architecture) -> str:
+    """Return a note on what becomes of a user's own model."""
+    dropped = getattr(own, "dropped", "")
+    left_out = f"Its classifier {dropped} was left out, so it" if dropped else "The bundle"
+    return f"{left_out} knows no class until it is taught"
 
 
 def _simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:

@@ -25,6 +25,8 @@ def convert_options() -> Callable[[Any], Any]:
 
 
 def _network() -> tuple[Callable[[Any], Any], ...]:
+    from lrtflite_converters.scaling import FORMS
+
     pooled = "; ".join(f"{entry.pooled} of {name}" for name, entry in NETWORKS.items())
     weights = ", ".join(
         dict.fromkeys(w for entry in NETWORKS.values() for w in entry.named_weights)
@@ -49,7 +51,17 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             show_default=True,
             help="Network to convert.",
         ),
-        click.option("--model", type=click.Path(), help="Model file that `lrtflite train` saved."),
+        click.option(
+            "--model",
+            type=click.Path(),
+            help="Model file: one that `lrtflite train` saved, or your own Keras model (.keras or "
+            ".h5), whose last dense layer is left out.",
+        ),
+        click.option(
+            "--scale",
+            help=f"Scaling of the pixels that your own model expects: {FORMS}.",
+            show_default="the model's own Rescaling or Normalization layer",
+        ),
         click.option(
             "--weights",
             help=f"Instead of --model: {weights}, or a .npz, .h5 or .keras file.",

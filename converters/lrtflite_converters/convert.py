@@ -9,13 +9,16 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.destination import Destination
+from lrtflite.errors import ModelError
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
 from lrtflite.host.network import Network
 from lrtflite.networks import NETWORKS
 from lrtflite_converters.export import export_bundle
+from lrtflite_converters.keras_file import is_of_this_project
 from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.own_network import read_network
 from lrtflite_converters.source import Source
 
 
@@ -24,15 +27,20 @@ def convert(
     *,
     options: ExportOptions,
     source: Source | None = None,
+    network: Network | None = None,
     replace: bool = False,
     stage: Callable[[str], None] = lambda text: None,
 ) -> Path:
-    """Make the bundle `out` from a saved model, or from weights (default: the demo backbone)."""
+    """Make the bundle `out` from a saved model, or from weights (default: the demo backbone).
+
+    A user's own model is passed as `network`, which `find_network` returned for its source, with
+    its architecture as `own` in the options.
+    """
     source = source or Source(options.network)
     destination = Destination.at(out, replace=replace)
     stage("reading the weights")
     return export_bundle(
-        find_network(source),
+        find_network(source) if network is None else network,
         destination,
         options=options,
         batch=None if source.model is None else _batch(Path(source.model), options.seed_memory),
@@ -45,6 +53,13 @@ def find_network(source: Source) -> Network:
     architecture = NETWORKS.choose(source.network)
     if source.model is not None:
         path = Path(source.model)
+        if not is_of_this_project(path):
+            return read_network(path, source.scaling)
+        if source.scale is not None:
+            raise ModelError(
+                "Expected no --scale for a model that `lrtflite train` saved, got "
+                f"{source.scale}; leave it out"
+            )
         origin = f"{path.name}, trained on the host"
         return Network(architecture, load_model(path), scale_frames, origin)
     module, _, function = architecture.build.partition(":")

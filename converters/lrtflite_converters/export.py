@@ -39,6 +39,7 @@ from lrtflite_converters.heads.head import Head, HeadPlan
 from lrtflite_converters.latent_range import latent_range
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.regularisers import REGULARISERS
+from lrtflite_converters.signature import SignedModule
 from lrtflite_converters.split import blocks_above, blocks_below
 from lrtflite_converters.tflite import op_names
 from lrtflite_converters.trunk import Trunk
@@ -98,15 +99,17 @@ def export_bundle(
 def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
     """Return the two models of a bundle."""
     layer, pooled = options.layer, options.pooled
-    training = options.training(network.features(layer if pooled else None))
+    training = options.training(network.strength(layer if pooled else None))
     feeding = training.feeding
     if options.adapt_moments:
+        below = blocks_below(network, layer, pooled=pooled)
+        if not below.moments:
+            raise ModelError(
+                f"Expected Batch Normalization below {layer} to adapt its moments, got none; "
+                "leave --adapt-moments out"
+            )
         features: Features = AdaptingFeatures(
-            network,
-            layer,
-            blocks_below(network, layer, pooled=pooled),
-            group=feeding.new_per_batch,
-            pooled=pooled,
+            network, layer, below, group=feeding.new_per_batch, pooled=pooled
         )
     else:
         features = Features(network, layer, pooled=pooled)
@@ -134,7 +137,22 @@ def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
         assert fc7 is not None
         weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
         head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
-    return SplitNetwork(features, head, labels, training)
+    return SplitNetwork(features, head, labels, _taken(training, options, features, head))
+
+
+def _taken(training: Training, options: ExportOptions, *models: SignedModule) -> Training:
+    """Return the training without rates that no signature takes, as those of an absent norm."""
+    signatures = [each for model in models for each in model.signatures.values()]
+    taken = {name for signature in signatures for name in signature.inputs}
+    unused = [name for name in training.rates if name not in taken]
+    if given := [name for name in unused if name in options.rates]:
+        raise ModelError(
+            f"Expected rates that this network takes, got {given[0]!r}, which is for Batch "
+            "Normalization above the replay layer; leave it out"
+        )
+    return Training(
+        training.feeding, {name: r for name, r in training.rates.items() if name not in unused}
+    )
 
 
 def _labels(

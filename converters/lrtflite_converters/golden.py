@@ -22,6 +22,7 @@ from lrtflite.training import Training
 from lrtflite_converters.features import Features
 from lrtflite_converters.heads.head import Head
 from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.sample_frames import wave_frames
 
 # Frames, and the classes that share them: a class of one frame has no variance, so values computed
 # from variances within classes would not be checked.
@@ -52,7 +53,7 @@ ROUNDING = 1e-3
 def check_split(network: Network, features: Features, head: Head, options: ExportOptions) -> None:
     """Raise unless features and head together compute what the network does, with finite values."""
     model = network.model
-    frames = _frames(network.input_size, np.random.default_rng(0))
+    frames = wave_frames(FRAMES, network.input_size, np.random.default_rng(0))
     top = options.chosen_strategy.top(options.place(network.features()))
     last = options.layer if options.pooled else top
     averaged = last != network.architecture.pooled
@@ -95,7 +96,7 @@ def golden_vectors(features: Features, head: Head, training: Training) -> Arrays
 def _inputs(input_size: int, head: Head, training: Training, taken: Collection[str]) -> Arrays:
     rng, size = np.random.default_rng(0), training.feeding.batch_size
     slots, sessions = head.slots, SESSIONS + (FRAMES,) * head.golden_sessions
-    frames = _frames(input_size, rng)
+    frames = wave_frames(FRAMES, input_size, rng)
     chosen = rng.permutation(max(slots, FRAMES))[:FRAMES].astype(np.int32) % slots
     classes = chosen[np.arange(FRAMES) % CLASSES]
     rows = np.stack([rng.integers(0, seen, (STEPS, size)) for seen in sessions])
@@ -130,12 +131,3 @@ def _once(seen: int, size: int) -> NDArray[np.int32]:
 
 def _save(model: Features | Head) -> Mapping[str, NDArray[Any]]:
     return model.run("save", zero=ZERO) if "save" in model.signatures else {}
-
-
-def _frames(size: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Return (FRAMES, size, size, 3) uint8: smooth coloured waves, which excite every layer."""
-    grid = np.linspace(0, 2 * np.pi, size)
-    waves = rng.uniform(0.5, 6, (FRAMES, 3, 2))
-    phases = rng.uniform(0, 2 * np.pi, (FRAMES, 3, 1, 1))
-    angle = waves[..., :1, None] * grid[:, None] + waves[..., 1:, None] * grid + phases
-    return (127.5 + 127.5 * np.sin(angle)).astype(np.uint8).transpose(0, 2, 3, 1)

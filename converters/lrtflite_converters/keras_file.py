@@ -39,6 +39,8 @@ UNREADABLE = (
 )
 Arrays = tuple[NDArray[np.float32], ...]
 _FOLDER, _VARIABLES = "layers", "vars"
+# The class of the last layer in models that `lrtflite train` saves.
+_CLASSIFIER = b"lrtflite>Classifier"
 
 
 @dataclass(frozen=True)
@@ -126,14 +128,18 @@ def read_keras_file(path: Path) -> KerasFile:
     )
 
 
-def is_of_this_project(file: KerasFile) -> bool:
-    """Return whether `lrtflite train` saved the model, whose last layer is the project's own."""
-    layers = file.config.get("config", {})
-    layers = layers.get("layers", []) if isinstance(layers, dict) else []
-    return any(
-        isinstance(layer, dict) and layer.get("registered_name") == "lrtflite>Classifier"
-        for layer in layers
-    )
+def is_of_this_project(path: Path) -> bool:
+    """Return whether `lrtflite train` saved a model: its last layer is the project's own."""
+    try:
+        if zipfile.is_zipfile(path):
+            with zipfile.ZipFile(path) as archive:
+                return _CLASSIFIER in _member(archive, "config.json", MOST_CONFIG)
+        import h5py
+
+        with h5py.File(path, "r") as file:
+            return _CLASSIFIER in _text(file.attrs["model_config"]).encode()
+    except UNREADABLE:
+        return False  # reading it says what is wrong
 
 
 def _read_archive(path: Path) -> KerasFile:

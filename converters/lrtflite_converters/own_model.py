@@ -69,7 +69,7 @@ def build_model(graph: Graph, scaling: Scaling | None) -> OwnModel:
     return OwnModel(
         keras.Model(images, _as_vector(top), name="own"),
         _choose(own if scales_itself else None, scaling),
-        dropped,
+        dropped.removesuffix("/dense").removesuffix("/conv"),
         places,
     )
 

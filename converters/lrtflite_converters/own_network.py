@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
@@ -18,12 +19,17 @@ from lrtflite_converters.keras_file import KerasFile, read_keras_file
 from lrtflite_converters.keras_graph import read_graph
 from lrtflite_converters.own_cost import OwnCost, count_costs
 from lrtflite_converters.own_model import OwnModel, build_model
+from lrtflite_converters.sample_frames import wave_frames
 from lrtflite_converters.scaling import Scaling
 from lrtflite_converters.split import Walk, maker
 
 # Largest share of a network's ops above a replay layer that trains with the quick rates, in
 # percent. It is that of MobileNetV1's lowest such layer (docs/replay-layers.md).
 QUICK_COMPUTATION = 87.2
+# Frames by which the strength of features is measured. Mean square of the features that the
+# learning rate of the last layer was chosen for: 1.5 and 2.0 with ImageNet's and the demo's weights.
+SAMPLES, MEAN_SQUARE = 6, 1.75
+LEAST_STRENGTH = 1e-3
 
 
 @dataclass(frozen=True)
@@ -82,6 +88,17 @@ class OwnNetwork(Network):
     """The network of a user's model, with the costs of its layers."""
 
     costs: tuple[OwnCost, ...] = ()
+
+    def strength(self, layer: str | None = None) -> float:
+        """Return the squared length of the classifier's input, in units of MobileNetV1's features.
+
+        A step of the last layer changes scores in proportion to it, so the rate must fit it.
+        """
+        pooled = layer not in (None, self.architecture.pooled)
+        output = self.output(layer or self.architecture.pooled, pooled=pooled)
+        frames = wave_frames(SAMPLES, self.input_size, np.random.default_rng(0))
+        x = keras.Model(self.model.input, output)(self.scale(frames)).numpy()
+        return max(float(np.square(x).sum(axis=-1).mean()) / MEAN_SQUARE, LEAST_STRENGTH)
 
 
 def read_network(path: Path, scaling: Scaling | None = None) -> OwnNetwork:

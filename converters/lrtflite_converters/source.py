@@ -9,6 +9,7 @@ from lrtflite.errors import ModelError
 from lrtflite.labels import check_label
 from lrtflite.layer_names import check_network
 from lrtflite.networks import NETWORKS
+from lrtflite_converters.scaling import Scaling, read_scaling
 
 # The network of saved models.
 FIRST_NETWORK = "mobilenet_v1"
@@ -18,13 +19,18 @@ LABEL_FILES = (".txt", ".csv", ".names", ".labels")
 
 @dataclass(frozen=True)
 class Source:
-    """A saved model, or a network by name with its weights; None uses the network's default."""
+    """A saved model, or a network by name with its weights; None uses the network's default.
+
+    A `model` is one that `lrtflite train` saved, or a user's own. `scale` is the scaling of frames
+    for a user's own model.
+    """
 
     network: str = "mobilenet_v1"
     model: str | None = None
     weights: str | None = None
     alpha: float | None = None
     input_size: int = 128
+    scale: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ModelError for a network that cannot be built, or a missing file."""
@@ -37,12 +43,19 @@ class Source:
                 )
             if self.network != FIRST_NETWORK:
                 raise ModelError(
-                    f"Expected --model with the network {FIRST_NETWORK}, which `lrtflite train` "
-                    f"saves, got {self.network!r}; leave --network or --model out"
+                    f"Expected --model without --network, got {self.network!r}; leave --network or "
+                    "--model out"
                 )
             if not Path(self.model).is_file():
                 raise ModelError(
                     f"Expected a saved model, got {self.model}, which is not a file; check the path"
+                )
+        if self.scale is not None:
+            read_scaling(self.scale)
+            if self.model is None:
+                raise ModelError(
+                    "Expected --scale with a --model of your own, got it with a network that "
+                    "scales its frames itself; leave --scale out"
                 )
         named = NETWORKS.choose(self.network).named_weights
         if self.weights not in (None, *named) and not Path(str(self.weights)).is_file():
@@ -50,6 +63,10 @@ class Source:
                 f"Expected {', '.join(named)} or a file, got {self.weights}, which is not a file; "
                 "check the path"
             )
+
+    @property
+    def scaling(self) -> Scaling | None:
+        return None if self.scale is None else read_scaling(self.scale)
 
     @property
     def named_weights(self) -> str:

@@ -19,8 +19,8 @@ from lrtflite_converters.window import Tensor
 # MOST_PARTS parts are used, because each makes the graph longer.
 PART_BYTES = 2 << 20
 MOST_PARTS = 8
-# Rates that `train` takes for the trunk.
-TRUNK_SCALARS = ("trunk_lr", "moment_rate", "r_max", "d_max")
+# Rates that `train` takes for the trunk, and those for its Batch Renorm.
+TRUNK_SCALARS, RENORM_SCALARS = ("trunk_lr",), ("moment_rate", "r_max", "d_max")
 
 
 class Trunk(tf.Module):
@@ -66,6 +66,13 @@ class Trunk(tf.Module):
     def trains(self) -> bool:
         return bool(self.parameters)
 
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """Return the rates that `train` takes for the trunk."""
+        if not self.trains:
+            return ()
+        return (*TRUNK_SCALARS, *(RENORM_SCALARS if self.chain.moments else ()))
+
     def begin(self, zero: Tensor) -> None:
         """Start a session; see `Parameter.begin`."""
         for parameter in self.parameters.values():
@@ -88,7 +95,8 @@ class Trunk(tf.Module):
         """Pass latents (B, ...) forward with the moments of the mini-batch."""
         if not self.trains:
             return TrainingPass(self, None, (latents.shape[0],), self.infer(latents))
-        return self._pass(latents, Limits(rates["r_max"], rates["d_max"]))
+        normed = bool(self.chain.moments)
+        return self._pass(latents, Limits(rates["r_max"], rates["d_max"]) if normed else None)
 
     def probe(self, latents: Tensor) -> TrainingPass:
         """Pass latents (B, ...) forward with the moving moments, for `TrainingPass.observe`."""
@@ -173,7 +181,7 @@ class TrainingPass:
             parameters=self.trunk.parameters,
             variables=self.trunk.state,
             sgd=Sgd(rates["trunk_lr"] * share, sgd.momentum, sgd.weight_decay),
-            moment_rate=rates["moment_rate"] * share,
+            moment_rate=rates.get("moment_rate", 0.0) * share,
             regulariser=regulariser,
             rates=rates,
         )

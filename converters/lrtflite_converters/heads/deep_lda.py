@@ -28,7 +28,7 @@ from lrtflite_converters.parameter import Sgd
 from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.signature import Outputs
 from lrtflite_converters.transform_gradient import transform_pullback
-from lrtflite_converters.trunk import TRUNK_SCALARS, Trunk
+from lrtflite_converters.trunk import Trunk
 from lrtflite_converters.window import Tensor
 
 # Score of a class that takes no part.
@@ -38,11 +38,6 @@ _NEVER = 1e9
 class DeepLdaHead(Head):
     """A frozen and a trained closed form; `trunk` ends where the trained one begins."""
 
-    scalars: Mapping[str, Sequence[str]] = {
-        "begin": ("rest_below",),
-        "train": (*TRUNK_SCALARS, "momentum", "weight_decay", "softness"),
-        "consolidate": ("temperature",),
-    }
     tells_replayed = True
     # The trunk trains as soon as two classes are known, which is after two sessions.
     golden_sessions = 1
@@ -50,6 +45,11 @@ class DeepLdaHead(Head):
     def __init__(self, plan: HeadPlan) -> None:
         assert plan.original is not None
         object.__setattr__(self, "original", Trunk(plan.original, scale=plan.trunk.scale))
+        self.scalars: Mapping[str, Sequence[str]] = {
+            "begin": ("rest_below",),
+            "train": (*plan.trunk.scalars, "momentum", "weight_decay", "softness"),
+            "consolidate": ("temperature",),
+        }
         super().__init__(plan)
 
     original: Trunk
