@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
     from lrtflite.networks import Architecture
     from lrtflite_converters.options import ExportOptions
     from lrtflite_converters.source import Source
+
+
+# Options that describe the network.
+NAMES_OF_SOURCE = ("model", "features", "scale", "weights", "alpha", "input_size")
 
 
 @click.command()
@@ -44,7 +49,7 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     require("tensorflow", "tf_keras")
     rates = chosen_rates(given)
     source = Source(
-        **{name: given.pop(name) for name in ("model", "scale", "weights", "alpha", "input_size")},
+        **{name: given.pop(name) for name in NAMES_OF_SOURCE},
         network=given["network"],
     )
     for name in (*SHORT_FORMS, "rate"):
@@ -52,11 +57,22 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     names = read_labels(labels)
     destination = Destination.at(out, replace=replace)
     network = _own_network(source)
-    own = None if network is None else network.architecture
+    own = _foreign(source, given) if network is None else network.architecture
     options = ExportOptions(labels=names, rates=rates, own=own, **given)
     caution(replay_size=options.replay_size, batch_size=options.batch_size)
     _convert(destination, options, source, network)
     _tell(destination, source, own)
+
+
+def _foreign(source: Source, given: Mapping[str, Any]) -> Architecture | None:
+    """Return the layers of a foreign feature model, once the options fit it."""
+    from lrtflite_converters.foreign_request import check_foreign, foreign_architecture
+
+    if source.features is None:
+        return None
+    names = ("strategy", "replay_layer", "pooled", "adapt_moments")
+    check_foreign(**{name: given[name] for name in names})
+    return foreign_architecture(Path(source.features).stem)
 
 
 def _own_network(source: Source) -> Network | None:
@@ -102,7 +118,7 @@ def _tell(destination: Destination, source: Source, own: Architecture | None) ->
             f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True
         )
     click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
-    demo = source.model is None and source.named_weights == DEMO
+    demo = own is None and source.model is None and source.named_weights == DEMO
     if demo:
         click.echo(DEMO_NOTE, err=True)
     if own is not None:

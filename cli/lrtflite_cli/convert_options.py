@@ -58,8 +58,14 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             ".h5), whose last dense layer is left out.",
         ),
         click.option(
+            "--features",
+            type=click.Path(),
+            help="Feature model from elsewhere (.tflite): an image in, a vector out. Only the last "
+            "layer trains.",
+        ),
+        click.option(
             "--scale",
-            help=f"Scaling of the pixels that your own model expects: {FORMS}.",
+            help=f"Scaling of the pixels that your --model or --features expects: {FORMS}.",
             show_default="the model's own Rescaling or Normalization layer",
         ),
         click.option(

@@ -16,6 +16,7 @@ from lrtflite.host.model_file import load_model
 from lrtflite.host.network import Network
 from lrtflite.networks import NETWORKS
 from lrtflite_converters.export import export_bundle
+from lrtflite_converters.foreign_export import export_features
 from lrtflite_converters.keras_file import is_of_this_project
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.own_network import read_network
@@ -33,11 +34,14 @@ def convert(
 ) -> Path:
     """Make the bundle `out` from a saved model, or from weights (default: the demo backbone).
 
-    A user's own model is passed as `network`, which `find_network` returned for its source, with
+    `source.features` is a foreign `.tflite` model instead. A user's own model is passed as `network`, which `find_network` returned for its source, with
     its architecture as `own` in the options.
     """
     source = source or Source(options.network)
     destination = Destination.at(out, replace=replace)
+    if source.features is not None:
+        path = Path(source.features)
+        return export_features(path, source.scaling, destination, options=options, stage=stage)
     stage("reading the weights")
     return export_bundle(
         find_network(source) if network is None else network,

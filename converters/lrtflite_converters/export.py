@@ -33,6 +33,7 @@ from lrtflite.training import Training
 from lrtflite_converters import on_device
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.features import AdaptingFeatures, Features
+from lrtflite_converters.foreign_features import ForeignFeatures
 from lrtflite_converters.golden import check_split, golden_vectors
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
@@ -55,10 +56,13 @@ Stage = Callable[[str], None]
 class SplitNetwork:
     """A network split at the replay layer, with the labels of its slots and its training."""
 
-    features: Features
+    features: Features | ForeignFeatures
     head: Head
     labels: tuple[str | None, ...]
     training: Training
+    input_size: int
+    latent_range: tuple[float, float]
+    origin: str
 
 
 def export_bundle(
@@ -80,6 +84,18 @@ def export_bundle(
     stage(f"splitting the network at {options.layer}")
     parts = split_network(network, options)
     check_split(network, parts.features, parts.head, options)
+    return write_bundle(parts, destination, options=options, batch=batch, stage=stage)
+
+
+def write_bundle(
+    parts: SplitNetwork,
+    destination: Destination,
+    *,
+    options: ExportOptions,
+    batch: FirstBatch | None = None,
+    stage: Stage = lambda text: None,
+) -> Path:
+    """Convert the two models of a bundle and write it; see `export_bundle`."""
     stage("converting the features")
     contents = {FEATURES_FILE: parts.features.to_bytes()}
     stage("converting the head")
@@ -91,7 +107,7 @@ def export_bundle(
             (made / name).write_bytes(content)
         files = {name: digest(made / name) for name in contents}
         ops = {name: op_names(made / name) for name in (FEATURES_FILE, HEAD_FILE)}
-        manifest = dataclasses.replace(_manifest(network, options, parts), files=files, ops=ops)
+        manifest = dataclasses.replace(_manifest(options, parts), files=files, ops=ops)
         _complete(made, manifest, batch, stage)
     return destination.path
 
@@ -121,23 +137,40 @@ def split_network(network: Network, options: ExportOptions) -> SplitNetwork:
         Chain((), features.latent_shape) if pooled else above,
         scale=network.scale if features.reads_frames else None,
     )
-    labels, learned = _labels(network, options)
+    learned: Sequence[str] = getattr(network.classifier, "labels", ())
+    labels = slot_labels(options, learned)
+    head = make_head(options, training, trunk, slots=len(labels), original=original)
+    if learned and not pooled:
+        fc7, free = network.classifier, len(labels) - len(learned)
+        assert fc7 is not None
+        weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
+        head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
+    return SplitNetwork(
+        features=features,
+        head=head,
+        labels=labels,
+        training=_taken(training, options, features, head),
+        input_size=network.input_size,
+        latent_range=latent_range(network, layer),
+        origin=network.origin,
+    )
+
+
+def make_head(
+    options: ExportOptions, training: Training, trunk: Trunk, *, slots: int, original: Chain
+) -> Head:
+    """Return the head of the chosen strategy; see `HeadPlan`."""
+    strategy = options.chosen_strategy
     plan = HeadPlan(
-        slots=len(labels),
-        batch_size=feeding.batch_size,
+        slots=slots,
+        batch_size=training.feeding.batch_size,
         trunk=trunk,
         moments_adapt=options.adapt_moments,
         regulariser=REGULARISERS.choose(strategy.regulariser)(),
         first_rates="first_lr" in training.rates,
         original=original,
     )
-    head = HEADS.choose(strategy.head_at(place))(plan)
-    if learned and not pooled:
-        fc7, free = network.classifier, len(labels) - len(learned)
-        assert fc7 is not None
-        weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
-        head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
-    return SplitNetwork(features, head, labels, _taken(training, options, features, head))
+    return HEADS.choose(strategy.head_at(options.place(trunk.features)))(plan)
 
 
 def _taken(training: Training, options: ExportOptions, *models: SignedModule) -> Training:
@@ -155,12 +188,8 @@ def _taken(training: Training, options: ExportOptions, *models: SignedModule) ->
     )
 
 
-def _labels(
-    network: Network, options: ExportOptions
-) -> tuple[tuple[str | None, ...], Sequence[str]]:
-    """Return the label of each slot, and the labels that the network has already learned."""
-    classifier = network.classifier
-    learned: Sequence[str] = getattr(classifier, "labels", ())
+def slot_labels(options: ExportOptions, learned: Sequence[str]) -> tuple[str | None, ...]:
+    """Return the label of each slot; `learned` are the labels that the network knows already."""
     labels = [check_label(label) for label in options.labels or learned]
     slots = options.classes or (len(labels) + FREE_SLOTS if labels else DEFAULT_SLOTS)
     if len(labels) > slots:
@@ -173,21 +202,21 @@ def _labels(
             f"Expected labels for the {len(learned)} classes that the model has learned, "
             f"got {len(labels)}; name all of them, or leave --labels out"
         )
-    return (*labels, *[None] * (slots - len(labels))), learned
+    return (*labels, *[None] * (slots - len(labels)))
 
 
-def _manifest(network: Network, options: ExportOptions, parts: SplitNetwork) -> Manifest:
+def _manifest(options: ExportOptions, parts: SplitNetwork) -> Manifest:
     replay_size, policy, codec = options.memory
     return Manifest(
-        network=network.architecture.name,
+        network=options.architecture.name,
         replay_layer=options.layer,
         pooled=options.pooled,
         strategy=options.strategy_name,
-        input_size=network.input_size,
+        input_size=parts.input_size,
         latent_shape=parts.features.latent_shape,
         latent_dtype=parts.features.latent_dtype,
         train_dtype=parts.head.trunk.latent_dtype.name,
-        latent_range=latent_range(network, options.layer),
+        latent_range=parts.latent_range,
         labels=parts.labels,
         feeding=parts.training.feeding,
         rates=parts.training.rates,
@@ -198,7 +227,7 @@ def _manifest(network: Network, options: ExportOptions, parts: SplitNetwork) -> 
         trains_trunk=parts.head.trunk.trains,
         adapt_moments=options.adapt_moments,
         train_depthwise=options.train_depthwise,
-        backbone=network.origin,
+        backbone=parts.origin,
         tools={name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
     )
 

@@ -45,6 +45,10 @@ class Features(SignedModule):
         return tuple(int(n) for n in self.below.output_shape[1:])
 
     @property
+    def input_size(self) -> int:
+        return self.network.input_size
+
+    @property
     def latent_dtype(self) -> str:
         return "uint8" if self.reads_frames else "float32"
 

@@ -20,6 +20,7 @@ from lrtflite.golden import SCALARS, Arrays, run_golden
 from lrtflite.host.network import Network
 from lrtflite.training import Training
 from lrtflite_converters.features import Features
+from lrtflite_converters.foreign_features import ForeignFeatures
 from lrtflite_converters.heads.head import Head
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.sample_frames import wave_frames
@@ -80,11 +81,11 @@ def check_split(network: Network, features: Features, head: Head, options: Expor
         )
 
 
-def golden_vectors(features: Features, head: Head, training: Training) -> Arrays:
+def golden_vectors(features: Features | ForeignFeatures, head: Head, training: Training) -> Arrays:
     """Return the arrays of `golden.npz`; both models end in their original state."""
     signatures = (*features.signatures.values(), *head.signatures.values())
     taken = {name for signature in signatures for name in signature.inputs}
-    given = _inputs(features.network.input_size, head, training, taken)
+    given = _inputs(features.input_size, head, training, taken)
     before = {id(model): _save(model) for model in (features, head)}
     found = run_golden(features, head, given)
     for model in (features, head):
@@ -129,5 +130,5 @@ def _once(seen: int, size: int) -> NDArray[np.int32]:
     return rows.reshape(batches, size)
 
 
-def _save(model: Features | Head) -> Mapping[str, NDArray[Any]]:
+def _save(model: Features | ForeignFeatures | Head) -> Mapping[str, NDArray[Any]]:
     return model.run("save", zero=ZERO) if "save" in model.signatures else {}

@@ -4,44 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import tf_keras as keras
 
+from lrtflite.host.cost import LayerCost
 from lrtflite_converters.split import maker
 
 layers = keras.layers
 
 
-@dataclass(frozen=True)
-class OwnCost:
-    """One row of the table.
-
-    Attributes:
-        name: the layer.
-        neurons: values in its output for one frame, which are one latent.
-        ops: multiply-adds to compute it from the layer of the row before.
-        weights: weights of these layers.
-        bytes_per_latent: size of one stored latent: float32, or uint8 for the input.
-        computation: ops strictly above the layer, as a percentage of all ops.
-        pooled_bytes: bytes of one pattern with `--pooled`; None where nothing can be pooled.
-    """
-
-    name: str
-    neurons: int
-    ops: int
-    weights: int
-    bytes_per_latent: int
-    computation: float
-    pooled_bytes: int | None = None
-
-
-def count_costs(model: keras.Model, tensors: Sequence[Any]) -> tuple[OwnCost, ...]:
+def count_costs(model: keras.Model, tensors: Sequence[Any]) -> tuple[LayerCost, ...]:
     """Return the cost of each replay layer, in network order; `tensors` are from the top down."""
     own = {layer.name: (_ops(layer), _weights(layer)) for layer in model.layers}
     total = max(1, sum(ops for ops, _ in own.values()))
-    rows: list[OwnCost] = []
+    rows: list[LayerCost] = []
     counted: set[str] = set()
     done = 0
     for number, tensor in enumerate(reversed(tensors)):
@@ -53,7 +30,7 @@ def count_costs(model: keras.Model, tensors: Sequence[Any]) -> tuple[OwnCost, ..
         neurons = math.prod(int(n) for n in tensor.shape[1:])
         is_image = number > 0 and len(tensor.shape) == 4
         rows.append(
-            OwnCost(
+            LayerCost(
                 name=maker(tensor).name,
                 neurons=neurons,
                 ops=ops,

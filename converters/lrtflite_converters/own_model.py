@@ -38,8 +38,14 @@ class OwnModel:
     places: Mapping[str, str]
 
 
-def build_model(graph: Graph, scaling: Scaling | None) -> OwnModel:
-    """Build a model from a graph; `scaling` is for one that does not scale its input itself."""
+def build_model(
+    graph: Graph, scaling: Scaling | None, *, otherwise: Scaling | None = None
+) -> OwnModel:
+    """Build a model from a graph.
+
+    `scaling` is for a model that does not scale its input itself; `otherwise` is used if there is
+    none at all.
+    """
     for node in graph.nodes[1:]:
         check_known(node)
     first, *others = graph.nodes
@@ -68,7 +74,7 @@ def build_model(graph: Graph, scaling: Scaling | None) -> OwnModel:
     places = {node.name: maker(tensor).name for node, tensor in zip(graph.nodes, tensors)}
     return OwnModel(
         keras.Model(images, _as_vector(top), name="own"),
-        _choose(own if scales_itself else None, scaling),
+        _choose(own if scales_itself else None, scaling, otherwise),
         dropped.removesuffix("/dense").removesuffix("/conv"),
         places,
     )
@@ -96,13 +102,13 @@ def _frame(config: Mapping[str, Any], name: str) -> tuple[int, int, int]:
     return image[0], image[1], 3
 
 
-def _choose(own: Scaling | None, given: Scaling | None) -> Scaling:
+def _choose(own: Scaling | None, given: Scaling | None, otherwise: Scaling | None) -> Scaling:
     if own is not None and given is not None:
         raise ModelError(
             "Expected no --scale for a model with its own Rescaling or Normalization at the "
             "input, got both; leave --scale out"
         )
-    found = own or given
+    found = own or given or otherwise
     if found is None:
         raise ModelError(
             "Expected a Rescaling or Normalization layer at the input, or --scale, got neither; "

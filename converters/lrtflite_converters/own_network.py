@@ -12,12 +12,13 @@ import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
+from lrtflite.host.cost import LayerCost
 from lrtflite.host.network import Network
 from lrtflite.networks import Architecture, refuse_unknown_layer
 from lrtflite_converters.blocks.block import Block
-from lrtflite_converters.keras_file import KerasFile, read_keras_file
+from lrtflite_converters.keras_file import read_keras_file
 from lrtflite_converters.keras_graph import read_graph
-from lrtflite_converters.own_cost import OwnCost, count_costs
+from lrtflite_converters.own_cost import count_costs
 from lrtflite_converters.own_model import OwnModel, build_model
 from lrtflite_converters.sample_frames import wave_frames
 from lrtflite_converters.scaling import Scaling
@@ -87,7 +88,8 @@ class OwnArchitecture(Architecture):
 class OwnNetwork(Network):
     """The network of a user's model, with the costs of its layers."""
 
-    costs: tuple[OwnCost, ...] = ()
+    architecture: OwnArchitecture
+    costs: tuple[LayerCost, ...] = ()
 
     def strength(self, layer: str | None = None) -> float:
         """Return the squared length of the classifier's input, in units of MobileNetV1's features.
@@ -101,15 +103,15 @@ class OwnNetwork(Network):
         return max(float(np.square(x).sum(axis=-1).mean()) / MEAN_SQUARE, LEAST_STRENGTH)
 
 
-def read_network(path: Path, scaling: Scaling | None = None) -> OwnNetwork:
-    """Read a user's model; raise ModelError for a file or a layer that does not fit."""
-    return make_network(read_keras_file(path), scaling, path)
+def read_network(
+    path: Path, scaling: Scaling | None = None, *, otherwise: Scaling | None = None
+) -> OwnNetwork:
+    """Read a user's model; raise ModelError for a file or a layer that does not fit.
 
-
-def make_network(file: KerasFile, scaling: Scaling | None, path: Path) -> OwnNetwork:
-    """Return the network in a file that has been read."""
-    graph = read_graph(file)
-    own = build_model(graph, scaling)
+    `scaling` is for a model that does not scale its input itself; `otherwise` for one whose scaling
+    is unknown and does not matter.
+    """
+    own = build_model(read_graph(read_keras_file(path)), scaling, otherwise=otherwise)
     tensors, blocks, obstacle = _walk(own.model)
     costs = count_costs(own.model, tensors)
     architecture = _architecture(path.stem, own, tensors, blocks, obstacle, costs)
@@ -143,7 +145,7 @@ def _architecture(
     tensors: list[Any],
     blocks: list[Block],
     obstacle: str,
-    costs: tuple[OwnCost, ...],
+    costs: tuple[LayerCost, ...],
 ) -> OwnArchitecture:
     names = [maker(tensor).name for tensor in reversed(tensors)]
     # Blocks from the top down; a layer rests if no block above it has weights.

@@ -22,7 +22,7 @@ class Source:
     """A saved model, or a network by name with its weights; None uses the network's default.
 
     A `model` is one that `lrtflite train` saved, or a user's own. `scale` is the scaling of frames
-    for a user's own model.
+    for a user's own model, or for `features`, a `.tflite` model from elsewhere.
     """
 
     network: str = "mobilenet_v1"
@@ -31,10 +31,13 @@ class Source:
     alpha: float | None = None
     input_size: int = 128
     scale: str | None = None
+    features: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ModelError for a network that cannot be built, or a missing file."""
         check_network(self.alpha, self.input_size)
+        if self.features is not None:
+            self._check_features(self.features)
         if self.model is not None:
             if self.weights is not None or self.alpha is not None:
                 raise ModelError(
@@ -52,9 +55,9 @@ class Source:
                 )
         if self.scale is not None:
             read_scaling(self.scale)
-            if self.model is None:
+            if self.model is None and self.features is None:
                 raise ModelError(
-                    "Expected --scale with a --model of your own, got it with a network that "
+                    "Expected --scale with your own --model or --features, got it with a network that "
                     "scales its frames itself; leave --scale out"
                 )
         named = NETWORKS.choose(self.network).named_weights
@@ -62,6 +65,18 @@ class Source:
             raise ModelError(
                 f"Expected {', '.join(named)} or a file, got {self.weights}, which is not a file; "
                 "check the path"
+            )
+
+    def _check_features(self, features: str) -> None:
+        others = (self.model, self.weights, self.alpha)
+        if any(other is not None for other in others) or self.network != FIRST_NETWORK:
+            raise ModelError(
+                "Expected --features alone, got --model, --network, --weights or --alpha too; "
+                "leave them out, because a .tflite model has its own weights"
+            )
+        if not Path(features).is_file():
+            raise ModelError(
+                f"Expected a .tflite model, got {features}, which is not a file; check the path"
             )
 
     @property
