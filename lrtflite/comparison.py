@@ -18,6 +18,10 @@ VALUE_TOLERANCE, LARGEST_TOLERANCE = 1e-3, 1e-4
 # the change (both as vectors). A change is a small difference of large numbers, and many layers
 # amplify rounding. A wrong gradient differs by as much as the change itself.
 CHANGE_TOLERANCE = 0.1
+# Largest difference that golden vectors may allow between latents of a model that is quantised
+# inside, relative to their size (both as vectors). Each runtime rounds in its own way after every
+# layer. A wrong op differs by about 1.
+MOST_ROUNDING = 0.2
 # Smallest change to divide by.
 FAINTEST_CHANGE = 1e-9
 
@@ -49,6 +53,17 @@ def compare_changes(
             worst, where = difference, tensor
     seen = f"{len(tensors)} tensors, differing by {worst:.1e} of their change at most"
     return Check(name, worst <= CHANGE_TOLERANCE, f"{seen} ({where})" if where else seen)
+
+
+def compare_rounded(
+    name: str, found: NDArray[Any], expected: NDArray[Any], *, rounding: float
+) -> Check:
+    """Check latents of a model that is quantised inside as vectors, within `rounding`."""
+    if found.shape != expected.shape:
+        return Check(name, False, f"expected shape {expected.shape}, got {found.shape}")
+    size = max(float(np.linalg.norm(expected)), FAINTEST_CHANGE)
+    off = float(np.linalg.norm(found.astype(np.float64) - expected)) / size
+    return Check(name, off <= min(rounding, MOST_ROUNDING), f"{off:.1e} of their size")
 
 
 def compare(name: str, found: NDArray[Any], expected: NDArray[Any]) -> Check:

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from lrtflite.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, Bundle
-from lrtflite.comparison import Check, compare, compare_changes
+from lrtflite.comparison import Check, compare, compare_changes, compare_rounded
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
-from lrtflite.golden import CHANGE, MOVED, Arrays, Runner, fitting, run_golden
+from lrtflite.golden import CHANGE, MOVED, ROUNDING, Arrays, Runner, fitting, run_golden
 from lrtflite.golden_file import read_golden
 from lrtflite.initial_state import check_initial
 from lrtflite.manifest import Manifest
@@ -87,8 +87,12 @@ def check_signatures(manifest: Manifest, features: Model, head: Model) -> Iterat
 def check_golden(golden: Arrays, features: Runner, head: Runner) -> Iterator[Check]:
     """Run the golden session and compare all outputs."""
     found = run_golden(features, head, golden)
+    if ROUNDING in golden:
+        allowed = float(golden[ROUNDING][0])
+        yield compare_rounded("latents", found["latents"], golden["latents"], rounding=allowed)
+    else:
+        yield compare("latents", found["latents"], golden["latents"])
     names = {
-        "latents": "latents",
         "probabilities_before": "probabilities before training",
         "trains": "layers that train",
         "losses": f"losses of {golden['losses'].size} steps in {len(golden['counts'])} sessions",

@@ -41,7 +41,9 @@ RULES = {
     "lrtflite": Rule(frozenset({"numpy", "lrtflite"}), frozenset({"PIL", "av", "cryptography"})),
     "lrtflite.host": Rule(frozenset({"numpy", "h5py", "lrtflite", "lrtflite.host", *HOST})),
     "lrtflite_converters": Rule(
-        frozenset({"numpy", "lrtflite", "lrtflite.host", "lrtflite_converters", *HOST})
+        frozenset(
+            {"numpy", "flatbuffers", "lrtflite", "lrtflite.host", "lrtflite_converters", *HOST}
+        )
     ),
     "lrtflite_firmware_sim": Rule(
         frozenset({"numpy", "lrtflite", "lrtflite_firmware_sim"}),

@@ -26,11 +26,10 @@ def show_own_layers(
     model: str, *, as_json: bool, table: Callable[[str, list[tuple[str, ...]]], None]
 ) -> None:
     """Print the possible replay layers of a model file, with `table` or as JSON."""
-    from lrtflite.extras import require
+    import lrtflite.host  # noqa: F401  loads TensorFlow without its notes on stderr
     from lrtflite_converters.own_network import read_network
     from lrtflite_converters.scaling import Scaling
 
-    require("tensorflow", "tf_keras")
     network = read_network(Path(model), otherwise=Scaling())
     architecture, size = network.architecture, network.input_size
     rows = [row for row in network.costs if row.name in architecture.usable]

@@ -34,8 +34,9 @@ def convert(
 ) -> Path:
     """Make the bundle `out` from a saved model, or from weights (default: the demo backbone).
 
-    `source.features` is a foreign `.tflite` model instead. A user's own model is passed as `network`, which `find_network` returned for its source, with
-    its architecture as `own` in the options.
+    `source.features` is a foreign `.tflite` model instead. A user's own model is passed as
+    `network`, which `find_network` returned for its source, with its architecture as `own` in the
+    options.
     """
     source = source or Source(options.network)
     destination = Destination.at(out, replace=replace)

@@ -83,6 +83,7 @@ def export_bundle(
     destination = Destination.at(out, replace=replace)
     stage(f"splitting the network at {options.layer}")
     parts = split_network(network, options)
+    assert isinstance(parts.features, Features)
     check_split(network, parts.features, parts.head, options)
     return write_bundle(parts, destination, options=options, batch=batch, stage=stage)
 

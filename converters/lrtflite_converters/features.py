@@ -28,6 +28,8 @@ class Features(SignedModule):
 
     below: keras.Model
     network: Network
+    # Difference between runtimes, relative to the size of latents; 0 for a float model.
+    rounding = 0.0
 
     def __init__(self, network: Network, replay_layer: str, *, pooled: bool = False) -> None:
         super().__init__()

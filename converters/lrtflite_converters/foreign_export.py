@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from lrtflite.destination import Destination
+from lrtflite.errors import ConversionError
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.export import SplitNetwork, make_head, slot_labels, write_bundle
 from lrtflite_converters.foreign_features import read_features
@@ -39,4 +40,10 @@ def export_features(
         latent_range=features.latent_range,
         origin=origin,
     )
-    return write_bundle(parts, destination, options=options, stage=stage)
+    try:
+        return write_bundle(parts, destination, options=options, stage=stage)
+    except ConversionError as error:
+        problem = str(error).rpartition("; ")[0]
+        raise ConversionError(
+            f"{problem}; export {path.name} with another version of its converter, or as float32"
+        ) from error

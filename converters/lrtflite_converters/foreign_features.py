@@ -11,6 +11,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from lrtflite.comparison import MOST_ROUNDING
 from lrtflite.errors import ModelError
 from lrtflite.runtime import Signature, Tensor
 from lrtflite_converters.foreign_file import ForeignFile
@@ -22,8 +23,8 @@ from lrtflite_converters.scaling import Scaling
 # Frames with which a model is tried.
 SAMPLES = 4
 # Largest difference between one frame and several, relative to the largest feature: kernels add in
-# other orders, and a quantised output is rounded to steps of 1/256.
-ROUNDING = 1e-2
+# other orders.
+ROUNDING = 1e-3
 
 
 class ForeignFeatures:
@@ -35,9 +36,10 @@ class ForeignFeatures:
     latent_dtype = "float32"
     reads_frames = False
 
-    def __init__(self, content: bytes, size: int, *, where: str) -> None:
+    def __init__(self, content: bytes, size: int, *, quantised: bool, where: str) -> None:
         """Try a model; raise ModelError if it does not take several frames at once."""
         self.content, self.input_size = content, size
+        self.rounding = MOST_ROUNDING if quantised else 0.0
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # newer versions recommend another package
@@ -81,12 +83,12 @@ class ForeignFeatures:
             together = np.zeros(0)
         largest = np.abs(alone).max()
         fits = together.shape == alone.shape and (
-            np.abs(together - alone).max() <= ROUNDING * largest
+            np.abs(together - alone).max() <= max(ROUNDING, self.rounding) * largest
         )
         if not np.isfinite(alone).all() or largest == 0:
             raise ModelError(
-                f"Expected a model that gives finite features, got {alone.ravel()[0]} from {where}; "
-                "check its weights and --scale"
+                f"Expected a model that gives finite features, got {alone.ravel()[0]} from "
+                f"{where}; check its weights and --scale"
             )
         if not fits:
             raise ModelError(
@@ -98,8 +100,8 @@ class ForeignFeatures:
 def read_features(path: Path, scaling: Scaling | None) -> tuple[ForeignFeatures, str]:
     """Return the features in a file, and one line about their source."""
     content = path.read_bytes()
-    changed, size = add_contract(
-        ForeignFile(content, where=path.name), scaling, where=path.name
-    )
+    file = ForeignFile(content, where=path.name)
+    quantised = file.is_quantised
+    changed, size = add_contract(file, scaling, where=path.name)
     origin = f"{path.name} (sha256 {hashlib.sha256(content).hexdigest()[:12]})"
-    return ForeignFeatures(changed, size, where=path.name), origin
+    return ForeignFeatures(changed, size, quantised=quantised, where=path.name), origin

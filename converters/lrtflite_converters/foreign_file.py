@@ -53,6 +53,16 @@ class ForeignFile:
     def outputs(self) -> list[int]:
         return _numbers(self.graph.outputs)
 
+    @property
+    def is_quantised(self) -> bool:
+        """Return whether any tensor has 8-bit integers: weights, activations or both."""
+        return any(each.type == schema.TensorType.INT8 for each in self.graph.tensors) or any(
+            each.type == schema.TensorType.UINT8
+            and each.quantization is not None
+            and each.quantization.scale is not None
+            for each in self.graph.tensors
+        )
+
     def shape(self, tensor: int) -> list[int]:
         return _numbers(self.graph.tensors[tensor].shape)
 
@@ -99,7 +109,13 @@ class ForeignFile:
         return len(self.graph.tensors) - 1
 
     def op(
-        self, code: int, inputs: Sequence[int], output: int, options: Any = None, *, version: int = 1
+        self,
+        code: int,
+        inputs: Sequence[int],
+        output: int,
+        options: Any = None,
+        *,
+        version: int = 1,
     ) -> Any:
         """Return a new op, which the caller adds to `operators`."""
         made = schema.OperatorT()
@@ -155,7 +171,7 @@ class ForeignFile:
         return len(self.model.operatorCodes) - 1
 
 
-class _Aligned(schema.BufferT):  # type: ignore[misc]
+class _Aligned(schema.BufferT):
     """A constant whose bytes are aligned; the generated class aligns to 4 bytes only."""
 
     def __init__(self, data: Any) -> None:

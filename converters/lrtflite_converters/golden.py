@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lrtflite.contract import ZERO
 from lrtflite.errors import ConversionError, ModelError
+from lrtflite.golden import ROUNDING as GOLDEN_ROUNDING
 from lrtflite.golden import SCALARS, Arrays, run_golden
 from lrtflite.host.network import Network
 from lrtflite.training import Training
@@ -91,7 +92,8 @@ def golden_vectors(features: Features | ForeignFeatures, head: Head, training: T
     for model in (features, head):
         if before[id(model)]:
             model.run("restore", **before[id(model)])
-    return {**given, **found}
+    rounding = {GOLDEN_ROUNDING: np.array([features.rounding], np.float32)}
+    return {**given, **found, **(rounding if features.rounding else {})}
 
 
 def _inputs(input_size: int, head: Head, training: Training, taken: Collection[str]) -> Arrays:

@@ -134,7 +134,7 @@ def is_of_this_project(path: Path) -> bool:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
                 return _CLASSIFIER in _member(archive, "config.json", MOST_CONFIG)
-        import h5py
+        import h5py  # type: ignore[import-untyped]
 
         with h5py.File(path, "r") as file:
             return _CLASSIFIER in _text(file.attrs["model_config"]).encode()
@@ -157,7 +157,7 @@ def _read_archive(path: Path) -> KerasFile:
 
 
 def _read_h5(path: Path) -> KerasFile:
-    import h5py  # type: ignore[import-untyped]
+    import h5py
 
     if path.stat().st_size > MOST_WEIGHTS:
         raise ValueError(f"more than {MOST_WEIGHTS:,} bytes")
@@ -203,9 +203,10 @@ def _arrays(content: bytes) -> tuple[dict[str, NDArray[np.float32]], dict[str, s
         owners: dict[str, str] = {}
 
         def visit(path: str, found: Any) -> None:
-            if isinstance(found, h5py.Group) and path.endswith(f"/{_VARIABLES}"):
-                if isinstance(name := found.attrs.get("name"), str):
-                    owners[path.removesuffix(f"/{_VARIABLES}")] = name
+            folder, _, last = path.rpartition("/")
+            name = found.attrs.get("name") if last == _VARIABLES else None
+            if isinstance(name, str):
+                owners[folder] = name
 
         file.visititems(visit)
         return _datasets(file), owners

@@ -68,7 +68,9 @@ class _Reader:
         self.file = file
         self.nodes: list[Node] = []
 
-    def model(self, found: Mapping[str, Any], folder: str, source: int | None, *, depth: int) -> int:
+    def model(
+        self, found: Mapping[str, Any], folder: str, source: int | None, *, depth: int
+    ) -> int:
         """Add the layers of a model above the node `source`; return the node of its output."""
         kind = found["class_name"]
         if kind not in MODELS:
@@ -102,9 +104,9 @@ class _Reader:
         for layer, path in zip(layers, paths):
             if layer["class_name"] == INPUT and source is not None:
                 continue
-            if layer["class_name"] != INPUT and source is None and not self.nodes:
-                if layer["class_name"] not in MODELS:
-                    source = self._input(layer["config"].get("batch_input_shape"), config)
+            is_first = source is None and not self.nodes
+            if is_first and layer["class_name"] not in (INPUT, *MODELS):
+                source = self._input(layer["config"].get("batch_input_shape"), config)
             source = self._add(layer, path, () if source is None else (source,), depth)
         if source is None:
             raise ModelError(
@@ -143,9 +145,7 @@ class _Reader:
             waiting = late
         return made[exit_]
 
-    def _add(
-        self, layer: Mapping[str, Any], path: str, inputs: Sequence[int], depth: int
-    ) -> int:
+    def _add(self, layer: Mapping[str, Any], path: str, inputs: Sequence[int], depth: int) -> int:
         if layer["class_name"] in MODELS:
             source = inputs[0] if inputs else None
             return self.model(layer, f"{path}/", source, depth=depth + 1)

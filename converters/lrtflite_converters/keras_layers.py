@@ -40,7 +40,14 @@ class Builder:
         check_known(node)
         try:
             output = LAYERS[node.kind](self, node, inputs)
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError) as error:
+        except (
+            ValueError,
+            TypeError,
+            KeyError,
+            IndexError,
+            AttributeError,
+            OverflowError,
+        ) as error:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise ModelError(
                 f"Expected a layer as Keras saves it, got {node}, which cannot be built "
@@ -252,7 +259,9 @@ def _dense(builder: Builder, node: Node, inputs: Sequence[Any]) -> Any:
     name, has_bias = _inner_name(node, "dense"), bias is not None
     if len(x.shape) == 4:  # for each pixel, a 1x1 convolution
         weights[0] = weights[0][np.newaxis, np.newaxis]
-        return builder.finish(layers.Conv2D(units, 1, use_bias=has_bias, name=name), x, node, weights)
+        return builder.finish(
+            layers.Conv2D(units, 1, use_bias=has_bias, name=name), x, node, weights
+        )
     return builder.finish(layers.Dense(units, use_bias=has_bias, name=name), x, node, weights)
 
 
@@ -291,7 +300,10 @@ def _layer_norm(builder: Builder, node: Node, inputs: Sequence[Any]) -> Any:
     (x,) = inputs
     shape, config = (int(x.shape[-1]),), node.config
     axis = config.get("axis", -1)
-    if (axis[0] if isinstance(axis, list) and len(axis) == 1 else axis) not in (-1, len(x.shape) - 1):
+    if (axis[0] if isinstance(axis, list) and len(axis) == 1 else axis) not in (
+        -1,
+        len(x.shape) - 1,
+    ):
         raise ValueError(f"an axis of {axis}")
     scale, center = config.get("scale", True), config.get("center", True)
     weights = _weights(node, shape if scale else None, shape if center else None)

@@ -28,7 +28,7 @@ from lrtflite_converters.split import Walk, maker
 # percent. It is that of MobileNetV1's lowest such layer (docs/replay-layers.md).
 QUICK_COMPUTATION = 87.2
 # Frames by which the strength of features is measured. Mean square of the features that the
-# learning rate of the last layer was chosen for: 1.5 and 2.0 with ImageNet's and the demo's weights.
+# learning rate of the last layer was chosen for: 1.5 with ImageNet's weights, 2.0 with the demo's.
 SAMPLES, MEAN_SQUARE = 6, 1.75
 LEAST_STRENGTH = 1e-3
 

@@ -57,8 +57,8 @@ class Source:
             read_scaling(self.scale)
             if self.model is None and self.features is None:
                 raise ModelError(
-                    "Expected --scale with your own --model or --features, got it with a network that "
-                    "scales its frames itself; leave --scale out"
+                    "Expected --scale with your own --model or --features, got it with a network "
+                    "that scales its frames itself; leave --scale out"
                 )
         named = NETWORKS.choose(self.network).named_weights
         if self.weights not in (None, *named) and not Path(str(self.weights)).is_file():

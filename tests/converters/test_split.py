@@ -104,7 +104,10 @@ def add(*paths: Any) -> Any:
             r"at most 2 rows of zeros .* got \(\(0, 3\), \(0, 3\)\) before odd",
         ),
         (lambda x: unit(x, activation="relu"), r"activation.*got odd"),
-        (lambda x: layers.ReLU(4.0, name="odd")(BatchRenorm()(x)), "Expected ReLU or ReLU6, got odd"),
+        (
+            lambda x: layers.ReLU(4.0, name="odd")(BatchRenorm()(x)),
+            "Expected ReLU or ReLU6, got odd",
+        ),
         (
             lambda x: layers.ReLU(4.0, name="odd")(
                 BatchRenorm()(layers.Conv2D(4, 1, use_bias=False)(x))
