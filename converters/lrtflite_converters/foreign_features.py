@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lrtflite.comparison import MOST_ROUNDING
 from lrtflite.errors import ModelError
+from lrtflite.quiet import quiet_stderr
 from lrtflite.runtime import Signature, Tensor
 from lrtflite_converters.foreign_file import ForeignFile
 from lrtflite_converters.foreign_surgery import add_contract
@@ -41,9 +42,10 @@ class ForeignFeatures:
         self.content, self.input_size = content, size
         self.rounding = MOST_ROUNDING if quantised else 0.0
         try:
-            with warnings.catch_warnings():
+            with quiet_stderr(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # newer versions recommend another package
                 self._interpreter = tf.lite.Interpreter(model_content=content, num_threads=1)
+                self._interpreter.allocate_tensors()
             self._runner = self._interpreter.get_signature_runner("extract")
             frames = wave_frames(SAMPLES, size, np.random.default_rng(0))
             alone = np.concatenate([self._extract(frames[i : i + 1]) for i in range(SAMPLES)])

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lrtflite_converters.blocks.block import Chain, Limits, Trace, Values
+from lrtflite_converters.blocks.block import Chain, Limits, Step, Trace, Values
 from lrtflite_converters.ordering import after as ordered_after
 from lrtflite_converters.parameter import ObservedStep, Parameter, Sgd, TrunkStep
 from lrtflite_converters.regularisers.regulariser import Regulariser
@@ -185,10 +185,15 @@ class TrainingPass:
             regulariser=regulariser,
             rates=rates,
         )
-        self.trace.backward(tf.split(dfeatures, self.sizes), step)
+        self._backward(self.trace, dfeatures, step)
 
     def observe(self, dfeatures: Tensor, regulariser: Regulariser) -> None:
         """Go backward and show the gradients to `regulariser`, without moving anything."""
         if self.trace is not None:
             step = ObservedStep(self.trunk.parameters, regulariser)
-            self.trace.backward(tf.split(dfeatures, self.sizes), step)
+            self._backward(self.trace, dfeatures, step)
+
+    def _backward(self, trace: Trace, dfeatures: Tensor, step: Step) -> None:
+        """Go backward from gradients of the features, which may be values of an activation."""
+        gradients = tf.split(dfeatures, self.sizes)
+        trace.backward([trace.gate(y, d) for y, d in zip(trace.outputs, gradients)], step)
