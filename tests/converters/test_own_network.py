@@ -16,8 +16,9 @@ from own_models import SIZE, features_of, joined, nested, plain, randomise
 from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
 from lrtflite.bundle import Bundle
-from lrtflite.errors import ModelError
+from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
+from lrtflite_converters import on_device
 from lrtflite_converters import trunk as trunk_module
 from lrtflite_converters.blocks.residual import Residual
 from lrtflite_converters.export import export_bundle, split_network
@@ -125,7 +126,7 @@ def test_costs_by_hand(tmp_path: Path) -> None:
     total = sum(row.ops for row in network.costs)
     assert rows["hidden"].computation == 0
     assert first.computation == pytest.approx(100 * (total - first.ops) / total)
-    assert rows["input_1" if "input_1" in rows else network.costs[0].name].computation == 100
+    assert network.costs[0].computation == 100
 
 
 # From the input, above each kind of block, and in several parts of a mini-batch.
@@ -174,9 +175,8 @@ def test_a_step_is_autodiffs(
         off = np.linalg.norm(change - gradient)
         assert off <= 2e-3 * np.linalg.norm(gradient) + 1e-6, name
         checked += 1
-    # Batch Renorm ignores the bias below it, which is part of its mean here.
-    weights = network.model.count_params()
-    assert checked == len(gradients) - sum(not each.any() for _, each in gradients) or weights == 0
+    # Batch Renorm ignores the bias below it, whose gradient is 0.
+    assert checked == sum(bool(each.any()) for _, each in gradients)
 
 
 def autodiff(
@@ -203,10 +203,19 @@ def autodiff(
     ]
 
 
-@pytest.mark.parametrize("strategy", ["ar1", "lda", "ewc"])
-def test_a_bundle_of_biases_and_relu_trains_on_every_runtime(
-    strategy: str, tmp_path: Path
-) -> None:
+@pytest.fixture
+def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make bundles without measuring them, which takes longer than all the rest."""
+
+    def refuse(bundle: Path, runtime: str) -> None:
+        raise ConversionError("not in this test")
+
+    monkeypatch.setattr(on_device, "measure", refuse)
+
+
+@pytest.mark.usefixtures("unmeasured")
+@pytest.mark.parametrize("strategy", ["ar1"])
+def test_a_bundle_of_biases_and_relu_trains_on_every_runtime(strategy: str, tmp_path: Path) -> None:
     """`export_bundle` runs the golden sessions on each installed runtime."""
     network = saved(randomise(plain()), tmp_path / "own.keras")
     options = ExportOptions(
@@ -224,10 +233,10 @@ def test_a_bundle_of_biases_and_relu_trains_on_every_runtime(
     assert not {"r_max", "d_max", "moment_rate"} & set(manifest.rates)
 
 
+@pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize(
     "given",
     [
-        {"replay_layer": "images", "strategy": "ar1free"},
         {"replay_layer": "after_sum", "adapt_moments": True, "strategy": "lda"},
         {"replay_layer": "two_paths", "pooled": True, "strategy": "lda"},
     ],
@@ -235,11 +244,16 @@ def test_a_bundle_of_biases_and_relu_trains_on_every_runtime(
 def test_a_bundle_with_sums_trains_on_every_runtime(given: dict[str, Any], tmp_path: Path) -> None:
     network = saved(randomise(joined()), tmp_path / "own.keras")
     options = ExportOptions(
-        own=network.architecture, batch_size=8, classes=4, replay_size=10, **given
+        own=network.architecture,
+        batch_size=8,
+        new_per_batch=2,
+        classes=4,
+        replay_size=10,
+        **given,
     )
     manifest = Bundle.open(export_bundle(network, tmp_path / "b", options=options)).manifest
     assert manifest.pooled == given.get("pooled", False)
-    assert manifest.latent_dtype == ("uint8" if given["replay_layer"] == "images" else "float32")
+    assert manifest.adapt_moments == given.get("adapt_moments", False)
 
 
 def test_the_learning_rate_fits_the_size_of_the_features(tmp_path: Path) -> None:
