@@ -32,7 +32,7 @@ PICTURES = (".jpg", ".jpeg", ".png")
 
 def build(classes: int) -> Any:
     """Return a small network with its own scaling, three convolutions and a classifier."""
-    import keras  # Keras 3, which comes with TensorFlow; tf_keras works too
+    import keras  # type: ignore[import-untyped]  # Keras 3, which comes with TensorFlow; tf_keras works too
 
     layers = keras.layers
     return keras.Sequential(

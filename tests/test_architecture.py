@@ -42,7 +42,15 @@ RULES = {
     "lrtflite.host": Rule(frozenset({"numpy", "h5py", "lrtflite", "lrtflite.host", *HOST})),
     "lrtflite_converters": Rule(
         frozenset(
-            {"numpy", "flatbuffers", "lrtflite", "lrtflite.host", "lrtflite_converters", *HOST}
+            {
+                "numpy",
+                "h5py",
+                "flatbuffers",
+                "lrtflite",
+                "lrtflite.host",
+                "lrtflite_converters",
+                *HOST,
+            }
         )
     ),
     "lrtflite_firmware_sim": Rule(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lrtflite.arguments import shown
@@ -15,11 +15,16 @@ from lrtflite_converters.keras_file import Arrays, KerasFile
 MOST_LAYERS, MOST_DEPTH = 5000, 8
 MODELS = ("Functional", "Model", "Sequential")
 INPUT = "InputLayer"
+# Start of the kind of an operator on tensors, such as x + 1, and of its module in Keras 3.
+OPERATOR, OPERATORS = "operator ", "keras.src.ops."
 
 
 @dataclass(frozen=True)
 class Node:
-    """A layer with its configuration, its weights, and the nodes that it takes as inputs."""
+    """A layer with its configuration, its weights, and the nodes that it takes as inputs.
+
+    `numbers` are the other arguments of an operator.
+    """
 
     name: str
     kind: str
@@ -27,6 +32,7 @@ class Node:
     weights: Arrays
     inputs: tuple[int, ...]
     registered: str | None = None
+    numbers: tuple[float, ...] = ()
 
     def __str__(self) -> str:
         return f"{self.name} ({self.kind})"
@@ -159,15 +165,17 @@ class _Reader:
                 f"Expected at most {MOST_LAYERS:,} layers in {self.file.name}, got more; "
                 "use a smaller model"
             )
-        registered = layer.get("registered_name")
+        registered, kind = layer.get("registered_name"), str(layer["class_name"])
+        is_operator = str(layer.get("module")).startswith(OPERATORS)
         self.nodes.append(
             Node(
                 name=_name(layer),
-                kind=str(layer["class_name"]),
+                kind=OPERATOR + kind if is_operator else kind,
                 config=dict(layer["config"]),
                 weights=self.file.weights(path),
                 inputs=tuple(inputs),
                 registered=registered if isinstance(registered, str) else None,
+                numbers=_numbers(layer) if is_operator else (),
             )
         )
         return len(self.nodes) - 1
@@ -219,6 +227,12 @@ def _references(call: Any) -> list[str]:
     return [str(each[0]) for each in call]
 
 
+def _numbers(layer: Mapping[str, Any]) -> tuple[float, ...]:
+    """Return the numbers among the arguments of an operator of Keras 3."""
+    (call,) = layer["inbound_nodes"]
+    return tuple(float(each) for each in call["args"] if isinstance(each, (int, float)))
+
+
 def _name(layer: Mapping[str, Any]) -> str:
     return str(layer.get("name") or layer["config"]["name"])
 
@@ -233,5 +247,5 @@ def _distinct(nodes: Sequence[Node]) -> list[Node]:
         taken[key] += 1
         if taken[key] > 1:
             name = f"{name}_again{taken[key]}"
-        found.append(Node(name, node.kind, node.config, node.weights, node.inputs, node.registered))
+        found.append(replace(node, name=name))
     return found

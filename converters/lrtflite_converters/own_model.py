@@ -12,8 +12,9 @@ import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
+from lrtflite_converters.keras_building import Builder
 from lrtflite_converters.keras_graph import Graph
-from lrtflite_converters.keras_layers import Builder, check_known, is_identity, scaling_of
+from lrtflite_converters.keras_layers import build_layer, check_known, is_identity, scaling_of
 from lrtflite_converters.scaling import FORMS, Scaling
 from lrtflite_converters.split import maker
 
@@ -67,7 +68,7 @@ def build_model(
         if at_front and (found := scaling_of(node)) is not None:
             own, scales_itself = own.then(*found), True
         elif not is_identity(node):
-            output, at_front = builder.build(node, inputs), False
+            output, at_front = build_layer(builder, node, inputs), False
         tensors.append(output)
         bare.append(at_front and uses[number] == 1)
     top, dropped = _without_classifier(tensors[graph.output])

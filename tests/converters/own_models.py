@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tf_keras
+
+from lrtflite_converters.own_network import OwnNetwork, read_network
 
 SIZE = 16
 
@@ -86,3 +89,9 @@ def features_of(keras: Any, model: Any, layer: str, frames: np.ndarray) -> np.nd
     images = model.inputs[0]  # a sequential model of Keras 3 has no `input` before a call
     below = keras.Model(images, model.get_layer(layer).output)
     return np.asarray(below(frames.astype(np.float32), training=False))
+
+
+def saved(model: Any, path: Path) -> OwnNetwork:
+    """Save a model, and read it as `convert --model` does."""
+    model.save(path)
+    return read_network(path)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tf_keras
-from own_models import SIZE, features_of, joined, nested, plain, randomise
+from own_models import SIZE, features_of, joined, nested, plain, randomise, saved
 from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
 from lrtflite.bundle import Bundle
-from lrtflite.errors import ConversionError, ModelError
+from lrtflite.errors import ConversionError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite_converters import on_device
 from lrtflite_converters import trunk as trunk_module
@@ -24,7 +23,7 @@ from lrtflite_converters.blocks.residual import Residual
 from lrtflite_converters.export import export_bundle, split_network
 from lrtflite_converters.latent_range import latent_range
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.own_network import OwnNetwork, read_network
+from lrtflite_converters.own_network import OwnNetwork
 from lrtflite_converters.sample_frames import wave_frames
 from lrtflite_converters.split import blocks_above
 
@@ -32,11 +31,6 @@ BATCH = 12
 FRAMES = wave_frames(BATCH, SIZE, np.random.default_rng(1))
 RATES = {"lr": 0.01, "trunk_lr": 0.1, "momentum": 0.0, "weight_decay": 0.0, "moment_rate": 0.1}
 LIMITS = {"r_max": 3.0, "d_max": 5.0}
-
-
-def saved(model: Any, path: Path) -> OwnNetwork:
-    model.save(path)
-    return read_network(path)
 
 
 @pytest.fixture
@@ -277,69 +271,3 @@ def test_latents_without_a_norm_have_a_generous_range(tmp_path: Path) -> None:
     assert (low, high >= 1e4) == (0.0, True)
     low, high = latent_range(network, "third")  # linear
     assert low == -high <= -1e4
-
-
-@pytest.mark.parametrize(
-    ("layer", "message"),
-    [
-        ("top_cnov", "got 'top_cnov'; did you mean 'top_conv'"),
-        ("inner_conv", r"swish \(Activation\) cannot train .* choose 'swish' or a higher layer"),
-        ("answers", "below the classifier, got 'answers'; choose 'pooled'"),
-    ],
-)
-def test_a_replay_layer_that_cannot_be(layer: str, message: str, tmp_path: Path) -> None:
-    network = saved(nested(), tmp_path / "own.keras")
-    assert network.architecture.usable == ("swish", "top_conv", "pooled")
-    with pytest.raises(ModelError, match=message):
-        ExportOptions(own=network.architecture, replay_layer=layer)
-
-
-@pytest.mark.parametrize(
-    ("layer", "message"),
-    [
-        ("main", "ends a unit and that all paths go through, got 'main'; choose 'sum'"),
-        ("logits", "below the classifier"),
-    ],
-)
-def test_a_layer_inside_a_unit(layer: str, message: str, tmp_path: Path) -> None:
-    network = saved(joined(), tmp_path / "own.keras")
-    with pytest.raises(ModelError, match=message):
-        ExportOptions(own=network.architecture, replay_layer=layer)
-
-
-def test_a_layer_that_does_nothing_names_the_one_below(tmp_path: Path) -> None:
-    network = saved(plain(), tmp_path / "own.keras")
-    with pytest.raises(ModelError, match="only passes on its input; choose 'hidden'"):
-        ExportOptions(own=network.architecture, replay_layer="dropout")
-
-
-@pytest.mark.parametrize(
-    ("build", "given", "message"),
-    [
-        (plain, {"replay_layer": "flat", "pooled": True}, "whose output is a vector"),
-        (plain, {"replay_layer": "halved", "adapt_moments": True}, "none; leave --adapt-moments"),
-        (nested, {"replay_layer": "pooled", "adapt_moments": True}, "without --adapt-moments"),
-        (plain, {"replay_layer": "halved", "rates": {"r_max": 2.0}}, "got 'r_max', which is for"),
-    ],
-)
-def test_options_that_a_model_does_not_allow(
-    build: Callable[..., Any], given: dict[str, Any], message: str, tmp_path: Path
-) -> None:
-    network = saved(build(), tmp_path / "own.keras")
-    with pytest.raises(ModelError, match=message):
-        split_network(network, ExportOptions(own=network.architecture, **given))
-
-
-def test_the_costs_are_listed(tmp_path: Path) -> None:
-    from click.testing import CliRunner
-
-    from lrtflite_cli.layers import command
-
-    nested().save(tmp_path / "own.keras")
-    done = CliRunner().invoke(command, ["--model", str(tmp_path / "own.keras"), "--json"])
-    assert done.exit_code == 0, done.output
-    found = json.loads(done.stdout)
-    assert [row["name"] for row in found["layers"]] == ["swish", "top_conv", "pooled"]
-    assert "swish (Activation) cannot train" in found["below"]
-    done = CliRunner().invoke(command, ["--model", str(tmp_path / "own.keras")])
-    assert "No layer below swish" in done.stdout

@@ -62,12 +62,12 @@ def test_own_model(tmp_path: Path, run: Run) -> None:
             Image.fromarray(picture(kind, k)).save(folder / f"{k}.png")
     said = run("own_model.py", "things", "--epochs", "2")
     assert said == "bundle: features below conv3 trained on bricks, tiles\n"
-    learner = Learner(Bundle.open(tmp_path / "bundle"))
+    learner = Learner.open(tmp_path / "bundle", tmp_path / "state")
     for kind, name in enumerate(("planks", "stones")):
-        frames = [fit_frame(255 - picture(kind, k), 64) for k in range(8)]
+        frames = [fit_frame(np.flip(picture(kind, k), axis=2), 64) for k in range(8)]
         learner.learn(np.stack(frames), name)
     answers = [
-        learner.predict(fit_frame(255 - picture(kind, 9), 64)[np.newaxis])[0][0].label
+        learner.predict(fit_frame(np.flip(picture(kind, 9), axis=2), 64)[np.newaxis])[0][0].label
         for kind in (0, 1)
     ]
     assert answers == ["planks", "stones"]
