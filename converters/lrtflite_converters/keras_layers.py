@@ -65,7 +65,7 @@ def check_known(node: Node) -> None:
     if custom or node.kind not in LAYERS:
         raise ModelError(
             f"Expected Keras's own layers, got {node}, which is a custom layer or not supported; "
-            "use the layers that docs/networks.md lists, or export the model for --features"
+            "use the layers that docs/own-network.md lists, or export the model for --features"
         )
 
 
