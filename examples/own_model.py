@@ -7,8 +7,8 @@
     python own_model.py things --out bundle
 
 The pictures train the network; its layers below `LAYER` then stay as they are. The device learns
-other things above that layer. Any Keras model can take the place of `build`; docs/own-network.md says
-which layers can train.
+other things above that layer. Any Keras model can take the place of `build`; docs/own-network.md
+says which layers can train.
 """
 
 from __future__ import annotations

@@ -44,8 +44,14 @@ def convert(
         path = Path(source.features)
         return export_features(path, source.scaling, destination, options=options, stage=stage)
     stage("reading the weights")
+    found = find_network(source) if network is None else network
+    if found.architecture != options.architecture:
+        raise ModelError(
+            f"Expected options for the layers of {found.architecture.name}, got those of "
+            f"{options.architecture.name}; pass ExportOptions(own=network.architecture)"
+        )
     return export_bundle(
-        find_network(source) if network is None else network,
+        found,
         destination,
         options=options,
         batch=None if source.model is None else _batch(Path(source.model), options.seed_memory),

@@ -38,7 +38,8 @@ UNREADABLE = (
     zipfile.BadZipFile,
 )
 Arrays = tuple[NDArray[np.float32], ...]
-_FOLDER, _VARIABLES = "layers", "vars"
+# Folder of a model's layers in the weights, of current and of older versions, and of variables.
+_FOLDERS, _VARIABLES = ("layers", "_layer_checkpoint_dependencies"), "vars"
 # The class of the last layer in models that `lrtflite train` saves.
 _CLASSIFIER = b"lrtflite>Classifier"
 
@@ -69,7 +70,9 @@ class KerasFile:
         """
         if self.legacy:
             return [name for _, name in layers]
-        base = f"{folder}{_FOLDER}/"
+        bases = [f"{folder}{each}/" for each in _FOLDERS]
+        used = [base for base in bases if any(key.startswith(base) for key in self.arrays)]
+        base = (used or bases)[0]
         owned = {
             owner: path
             for path, owner in self.owners.items()
@@ -169,8 +172,8 @@ def _read_h5(path: Path) -> KerasFile:
         stored = _datasets(file["model_weights"])
         order = {
             f"{_text(layer)}/{_text(weight)}": None
-            for layer in file["model_weights"].attrs["layer_names"]
-            for weight in file["model_weights"][_text(layer)].attrs["weight_names"]
+            for layer in _names(file["model_weights"], "layer_names")
+            for weight in _names(file["model_weights"][_text(layer)], "weight_names")
         }
     missing = [key for key in order if key not in stored]
     if missing:
@@ -221,7 +224,7 @@ def _datasets(group: Any) -> dict[str, NDArray[np.float32]]:
 
     def visit(path: str, data: Any) -> None:
         nonlocal size
-        if not isinstance(data, h5py.Dataset) or data.dtype.kind != "f":
+        if not isinstance(data, h5py.Dataset) or data.dtype.kind not in "fiu":
             return
         size += data.nbytes
         # An array without its own bytes may be of any size, or lie in another file.
@@ -233,6 +236,16 @@ def _datasets(group: Any) -> dict[str, NDArray[np.float32]]:
 
     group.visititems(visit)
     return found
+
+
+def _names(group: Any, name: str) -> list[Any]:
+    """Return a list of names, which Keras divides into several attributes if it is long."""
+    if name in group.attrs:
+        return list(group.attrs[name])
+    found: list[Any] = []
+    while (part := f"{name}{len(found)}") in group.attrs:
+        found.append(list(group.attrs[part]))
+    return [each for part in found for each in part]
 
 
 def _text(value: Any) -> str:

@@ -166,7 +166,9 @@ class _Reader:
                 "use a smaller model"
             )
         registered, kind = layer.get("registered_name"), str(layer["class_name"])
-        is_operator = str(layer.get("module")).startswith(OPERATORS)
+        numbers = _numbers(layer)
+        # An .h5 file has no modules, but layers take no numbers.
+        is_operator = bool(numbers) or str(layer.get("module")).startswith(OPERATORS)
         self.nodes.append(
             Node(
                 name=_name(layer),
@@ -175,7 +177,7 @@ class _Reader:
                 weights=self.file.weights(path),
                 inputs=tuple(inputs),
                 registered=registered if isinstance(registered, str) else None,
-                numbers=_numbers(layer) if is_operator else (),
+                numbers=numbers,
             )
         )
         return len(self.nodes) - 1
@@ -229,8 +231,8 @@ def _references(call: Any) -> list[str]:
 
 def _numbers(layer: Mapping[str, Any]) -> tuple[float, ...]:
     """Return the numbers among the arguments of an operator of Keras 3."""
-    (call,) = layer["inbound_nodes"]
-    return tuple(float(each) for each in call["args"] if isinstance(each, (int, float)))
+    calls = [call for call in layer.get("inbound_nodes", []) if isinstance(call, dict)]
+    return tuple(float(x) for call in calls for x in call["args"] if isinstance(x, (int, float)))
 
 
 def _name(layer: Mapping[str, Any]) -> str:

@@ -222,6 +222,17 @@ def test_every_cut_of_a_file_is_refused(file: Path, tmp_path: Path) -> None:
             read_keras_file(path)
 
 
+def test_weights_of_an_older_version(file: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(file) as archive:
+        buffer = io.BytesIO(archive.read("model.weights.h5"))
+    with h5py.File(buffer, "a") as weights:
+        weights.move("layers", "_layer_checkpoint_dependencies")
+    path = changed(file, tmp_path / "own.keras", weights=buffer.getvalue())
+    found, expected = read_network(path), read_network(file)
+    for one, other in zip(found.model.get_weights(), expected.model.get_weights()):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_weights_that_are_not_numbers(tmp_path: Path) -> None:
     model = plain()
     kernel, bias = model.get_layer("second").get_weights()
