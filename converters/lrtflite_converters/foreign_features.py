@@ -18,7 +18,7 @@ from lrtflite.runtime import Signature, Tensor
 from lrtflite_converters.foreign_file import ForeignFile
 from lrtflite_converters.foreign_surgery import add_contract
 from lrtflite_converters.latent_range import MOST_DEVIATIONS, UNKNOWN
-from lrtflite_converters.sample_frames import wave_frames
+from lrtflite_converters.sample_frames import pale_frames, wave_frames
 from lrtflite_converters.scaling import Scaling
 
 # Frames with which a model is tried.
@@ -57,7 +57,8 @@ class ForeignFeatures:
             ) from error
         self._check(alone, frames, where)
         self.latent_shape = tuple(int(n) for n in alone.shape[1:])
-        self.strength = float(np.square(alone).sum(axis=-1).mean())
+        pale = self._extract(pale_frames(SAMPLES, size, np.random.default_rng(0)))
+        self.strength = float(np.square(pale).sum(axis=-1).mean())
         highest = max(UNKNOWN, MOST_DEVIATIONS * float(np.abs(alone).max()))
         self.latent_range = (-highest, highest)
         self.signatures = {
