@@ -24,6 +24,8 @@ Arrays = dict[str, NDArray[Any]]
 SAMPLED = 1000
 SCALARS = "scalars/"
 CHANGE, MOVED = "change/", "moved/"
+# Difference of latents that is allowed, relative to their size; only if the features are quantised.
+ROUNDING = "rounding"
 
 
 class Runner(Protocol):

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from lrtflite.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, Bundle
-from lrtflite.comparison import Check, compare, compare_changes, compare_quantised
+from lrtflite.comparison import Check, compare, compare_changes, compare_rounded
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
-from lrtflite.golden import CHANGE, MOVED, Arrays, Runner, fitting, run_golden
+from lrtflite.golden import CHANGE, MOVED, ROUNDING, Arrays, Runner, fitting, run_golden
 from lrtflite.golden_file import read_golden
 from lrtflite.initial_state import check_initial
 from lrtflite.manifest import Manifest
@@ -91,6 +91,13 @@ def check_golden(
 ) -> Iterator[Check]:
     """Run the golden session and compare all outputs."""
     found = run_golden(features, head, golden)
+    latents = found["latents"], golden["latents"]
+    if quantisation is not None:
+        yield compare_rounded("latents", *latents, zero_point=quantisation.zero_point)
+    elif ROUNDING in golden:
+        yield compare_rounded("latents", *latents, rounding=float(golden[ROUNDING][0]))
+    else:
+        yield compare("latents", *latents)
     names = {
         "probabilities_before": "probabilities before training",
         "trains": "layers that train",
@@ -102,11 +109,6 @@ def check_golden(
         "learned_restored": "classes after restoring",
         "probabilities_restored": "probabilities after restoring",
     }
-    if quantisation is None:
-        yield compare("latents", found["latents"], golden["latents"])
-    else:
-        zero = quantisation.zero_point
-        yield compare_quantised("latents", found["latents"], golden["latents"], zero_point=zero)
     for array, name in names.items():
         yield compare(name, found[array], golden[array])
     for prefix, name in ((CHANGE, "state after training"), (MOVED, "moments after adapting")):

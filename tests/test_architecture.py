@@ -45,6 +45,7 @@ RULES = {
         frozenset(
             {
                 "numpy",
+                "h5py",
                 "flatbuffers",
                 "lrtflite",
                 "lrtflite.host",

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lrtflite.bundle import Bundle
-from lrtflite.comparison import compare_quantised
+from lrtflite.comparison import compare_rounded
 from lrtflite.diagnosis import to_vectors
 from lrtflite.errors import BundleError
 from lrtflite.manifest import Manifest
@@ -112,14 +112,14 @@ def test_in_words() -> None:
 def test_int8_latents_are_compared_as_vectors() -> None:
     expected = np.array([[-128, 72, -28, -28]], np.int8)  # 0, 200, 100, 100: a length of 245
     near = expected + np.array([[1, -20, 20, 5]], np.int8)  # 28.7
-    check = compare_quantised("latents", near, expected, zero_point=-128)
+    check = compare_rounded("latents", near, expected, zero_point=-128)
     assert check.passed
-    assert check.seen == "1.2e-01 of their size, 20 steps at most"
-    assert not compare_quantised("latents", near + np.int8(30), expected, zero_point=-128).passed
+    assert check.seen == "1.2e-01 of their size"
+    assert not compare_rounded("latents", near + np.int8(30), expected, zero_point=-128).passed
     # Around 0 the same vectors are shorter, and the difference is larger.
-    assert not compare_quantised("latents", near, expected, zero_point=-28).passed
+    assert not compare_rounded("latents", near, expected, zero_point=-28).passed
     for wrong in (near[:, :2], near.astype(np.float32)):
-        assert not compare_quantised("latents", wrong, expected, zero_point=-128).passed
+        assert not compare_rounded("latents", wrong, expected, zero_point=-128).passed
 
 
 def test_diagnosis_uses_the_values_that_latents_stand_for() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,9 +16,15 @@ from lrtflite_cli.rate_options import SHORT_FORMS, chosen_rates
 
 if TYPE_CHECKING:
     from lrtflite.destination import Destination
+    from lrtflite.host.network import Network
     from lrtflite.manifest import Manifest
+    from lrtflite.networks import Architecture
     from lrtflite_converters.options import ExportOptions
     from lrtflite_converters.source import Source
+
+
+# Options that describe the network.
+NAMES_OF_SOURCE = ("model", "features", "scale", "weights", "alpha", "input_size")
 
 
 @click.command()
@@ -43,7 +50,7 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     require("tensorflow", "tf_keras")
     rates = chosen_rates(given)
     source = Source(
-        **{name: given.pop(name) for name in ("model", "weights", "alpha", "input_size")},
+        **{name: given.pop(name) for name in NAMES_OF_SOURCE},
         network=given["network"],
     )
     for name in (*SHORT_FORMS, "rate"):
@@ -57,19 +64,50 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     )
     if quantised is not None and quantised.epoch_count:
         require("tensorflow_model_optimization")
-    options = ExportOptions(labels=read_labels(labels), rates=rates, quantise=quantised, **given)
+    names = read_labels(labels)
     destination = Destination.at(out, replace=replace)
+    network = _own_network(source)
+    if network is None:
+        own = _foreign(source, given, quantises=quantised is not None)
+    else:
+        own = network.architecture
+    options = ExportOptions(labels=names, rates=rates, own=own, quantise=quantised, **given)
     caution(replay_size=options.replay_size, batch_size=options.batch_size)
-    _convert(destination, options, source)
-    _tell(destination, source)
+    _convert(destination, options, source, network)
+    _tell(destination, source, own)
 
 
-def _convert(destination: Destination, options: ExportOptions, source: Source) -> None:
+def _foreign(source: Source, given: Mapping[str, Any], *, quantises: bool) -> Architecture | None:
+    """Return the layers of a foreign feature model, once the options fit it."""
+    from lrtflite_converters.foreign_request import check_foreign, foreign_architecture
+
+    if source.features is None:
+        return None
+    names = ("strategy", "replay_layer", "pooled", "adapt_moments")
+    check_foreign(**{name: given[name] for name in names}, quantises=quantises)
+    return foreign_architecture(Path(source.features).stem)
+
+
+def _own_network(source: Source) -> Network | None:
+    """Return the network of a user's own model, whose layers decide about other options."""
+    from lrtflite_converters.keras_file import is_of_this_project
+
+    if source.model is None or is_of_this_project(Path(source.model)):
+        return None
+    from lrtflite_converters.convert import find_network
+
+    return find_network(source)
+
+
+def _convert(
+    destination: Destination, options: ExportOptions, source: Source, network: Network | None
+) -> None:
     calibration = None
     if options.quantise is not None:
         from lrtflite_converters.quantise.calibration import read_calibration
 
-        calibration = read_calibration(options.quantise, size=source.input_size)
+        size = source.input_size if network is None else network.input_size
+        calibration = read_calibration(options.quantise, size=size)
     # The options were checked before this import, because TensorFlow takes seconds to load.
     from lrtflite.scratch import scratch_tempdir
     from lrtflite_cli.progress import stages
@@ -83,10 +121,17 @@ def _convert(destination: Destination, options: ExportOptions, source: Source) -
                 raise KeyboardInterrupt
             say(text)
 
-        convert(destination, options=options, source=source, calibration=calibration, stage=stage)
+        convert(
+            destination,
+            options=options,
+            source=source,
+            network=network,
+            calibration=calibration,
+            stage=stage,
+        )
 
 
-def _tell(destination: Destination, source: Source) -> None:
+def _tell(destination: Destination, source: Source, own: Architecture | None) -> None:
     """Print the path of the bundle on stdout, and notes for its user on stderr."""
     from lrtflite.bundle import INITIAL_FILE, Bundle
     from lrtflite.demo_weights import DEMO, DEMO_NOTE
@@ -99,10 +144,12 @@ def _tell(destination: Destination, source: Source) -> None:
             f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True
         )
     click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
-    demo = source.model is None and source.named_weights == DEMO
+    demo = own is None and source.model is None and source.named_weights == DEMO
     if demo:
         click.echo(DEMO_NOTE, err=True)
-    is_model = source.model is not None
+    if own is not None:
+        click.echo(_own_note(own), err=True)
+    is_model = source.model is not None and own is None
     if is_model and INITIAL_FILE not in manifest.files and manifest.labels[0] is not None:
         click.echo(
             "It ships without a replay memory, so it will forget its classes as it learns others; "
@@ -116,6 +163,13 @@ def _tell(destination: Destination, source: Source) -> None:
     if manifest.measured is not None:
         click.echo(f"Costs: {manifest.measured}", err=True)
     click.echo(f"Next: lrtflite inspect {out}; {_simulation(out, manifest, demo=demo)}", err=True)
+
+
+def _own_note(own: Architecture) -> str:
+    """Return a note on what becomes of a user's own model."""
+    dropped = getattr(own, "dropped", "")
+    left_out = f"Its classifier {dropped} was left out, so it" if dropped else "The bundle"
+    return f"{left_out} knows no class until it is taught"
 
 
 def _simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:

@@ -50,7 +50,7 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             show_default=True,
             help="Network to convert.",
         ),
-        click.option("--model", type=click.Path(), help="Model file that `lrtflite train` saved."),
+        *_own_model(),
         click.option(
             "--weights",
             help=f"Instead of --model: {weights}, or a .npz, .h5 or .keras file.",
@@ -68,6 +68,30 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             default=128,
             show_default=True,
             help="Side of the square frames, in pixels.",
+        ),
+    )
+
+
+def _own_model() -> tuple[Callable[[Any], Any], ...]:
+    from lrtflite_converters.scaling import FORMS
+
+    return (
+        click.option(
+            "--model",
+            type=click.Path(),
+            help="Model file: one that `lrtflite train` saved, or your own Keras model (.keras or "
+            ".h5), whose last dense layer is left out.",
+        ),
+        click.option(
+            "--features",
+            type=click.Path(),
+            help="Feature model from elsewhere (.tflite): an image in, a vector out. Only the last "
+            "layer trains.",
+        ),
+        click.option(
+            "--scale",
+            help=f"Scaling of the pixels that your --model or --features expects: {FORMS}.",
+            show_default="the model's own Rescaling or Normalization layer",
         ),
     )
 

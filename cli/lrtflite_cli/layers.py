@@ -42,8 +42,9 @@ PAPER_NOTE = (
     show_default=True,
     help=f"Classes of the last layer, {MOBILENET_V1.classifier}.",
 )
+@click.option("--model", type=click.Path(), help="Your own Keras model instead: .keras or .h5.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(alpha: float, input_size: int, classes: int, as_json: bool) -> None:
+def command(alpha: float, input_size: int, classes: int, model: str | None, as_json: bool) -> None:
     """Compare the cost of the possible replay layers.
 
     The network is split at its replay layer. The output of that layer for a frame, a latent, is
@@ -51,6 +52,11 @@ def command(alpha: float, input_size: int, classes: int, as_json: bool) -> None:
     the layers above it train on the device. The table shows the size of one latent and the cost of
     training the layers above it, relative to training the complete network.
     """
+    if model is not None:
+        from lrtflite_cli.own_layers import show_own_layers
+
+        show_own_layers(model, as_json=as_json, table=_print_table)
+        return
     from lrtflite.host.cost import network_cost
     from lrtflite.host.mobilenet import mobilenet_v1
 

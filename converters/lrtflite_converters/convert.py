@@ -9,13 +9,17 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.destination import Destination
+from lrtflite.errors import ModelError
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
 from lrtflite.host.network import Network
 from lrtflite.networks import NETWORKS
 from lrtflite_converters.export import export_bundle
+from lrtflite_converters.foreign_export import export_features
+from lrtflite_converters.keras_file import is_of_this_project
 from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.own_network import read_network
 from lrtflite_converters.quantise.calibration import Calibration
 from lrtflite_converters.source import Source
 
@@ -25,19 +29,32 @@ def convert(
     *,
     options: ExportOptions,
     source: Source | None = None,
+    network: Network | None = None,
     replace: bool = False,
     calibration: Calibration | None = None,
     stage: Callable[[str], None] = lambda text: None,
 ) -> Path:
     """Make the bundle `out` from a saved model, or from weights (default: the demo backbone).
 
-    Features are quantised with the frames of `calibration`, which are read if they are not given.
+    `source.features` is a foreign `.tflite` model instead. A user's own model is passed as
+    `network`, which `find_network` returned for its source, with its architecture as `own` in the
+    options. Features are quantised with the frames of `calibration`, which are read if they are not
+    given.
     """
     source = source or Source(options.network)
     destination = Destination.at(out, replace=replace)
+    if source.features is not None:
+        path = Path(source.features)
+        return export_features(path, source.scaling, destination, options=options, stage=stage)
     stage("reading the weights")
+    found = find_network(source) if network is None else network
+    if found.architecture != options.architecture:
+        raise ModelError(
+            f"Expected options for the layers of {found.architecture.name}, got those of "
+            f"{options.architecture.name}; pass ExportOptions(own=network.architecture)"
+        )
     return export_bundle(
-        find_network(source),
+        found,
         destination,
         options=options,
         calibration=calibration,
@@ -51,6 +68,13 @@ def find_network(source: Source) -> Network:
     architecture = NETWORKS.choose(source.network)
     if source.model is not None:
         path = Path(source.model)
+        if not is_of_this_project(path):
+            return read_network(path, source.scaling)
+        if source.scale is not None:
+            raise ModelError(
+                "Expected no --scale for a model that `lrtflite train` saved, got "
+                f"{source.scale}; leave it out"
+            )
         origin = f"{path.name}, trained on the host"
         return Network(architecture, load_model(path), scale_frames, origin)
     module, _, function = architecture.build.partition(":")

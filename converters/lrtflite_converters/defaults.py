@@ -73,7 +73,7 @@ class Place:
 
     architecture: Architecture
     replay_layer: str
-    features: int = MEASURED_FEATURES
+    features: float = MEASURED_FEATURES
     adapts: bool = False
     pooled: bool = False
 

@@ -35,6 +35,7 @@ from lrtflite.training import Training
 from lrtflite_converters import on_device
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.features import AdaptingFeatures, Features
+from lrtflite_converters.foreign_features import ForeignFeatures
 from lrtflite_converters.golden import check_latents, check_split, golden_vectors
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
@@ -44,6 +45,7 @@ from lrtflite_converters.quantise.calibration import Calibration, read_calibrati
 from lrtflite_converters.quantise.features import QuantisedFeatures
 from lrtflite_converters.quantise.quantised import compare, quantise
 from lrtflite_converters.regularisers import REGULARISERS
+from lrtflite_converters.signature import SignedModule
 from lrtflite_converters.split import blocks_above, blocks_below
 from lrtflite_converters.tflite import op_names
 from lrtflite_converters.trunk import Trunk
@@ -62,11 +64,14 @@ class SplitNetwork:
     `exact` are the features before quantisation, and `quantisation` is what it changed.
     """
 
-    features: Features
+    features: Features | ForeignFeatures
     head: Head
     labels: tuple[str | None, ...]
     training: Training
-    exact: Features
+    input_size: int
+    latent_range: tuple[float, float]
+    origin: str
+    exact: Features | None = None
     quantisation: Quantisation | None = None
 
 
@@ -90,7 +95,20 @@ def export_bundle(
     destination = Destination.at(out, replace=replace)
     stage(f"splitting the network at {options.layer}")
     parts = split_network(network, options, calibration=calibration, stage=stage)
+    assert parts.exact is not None
     check_split(network, parts.exact, parts.head, options)
+    return write_bundle(parts, destination, options=options, batch=batch, stage=stage)
+
+
+def write_bundle(
+    parts: SplitNetwork,
+    destination: Destination,
+    *,
+    options: ExportOptions,
+    batch: FirstBatch | None = None,
+    stage: Stage = lambda text: None,
+) -> Path:
+    """Convert the two models of a bundle and write it; see `export_bundle`."""
     stage("converting the features")
     contents = {FEATURES_FILE: parts.features.to_bytes()}
     stage("converting the head")
@@ -102,7 +120,7 @@ def export_bundle(
             (made / name).write_bytes(content)
         files = {name: digest(made / name) for name in contents}
         ops = {name: op_names(made / name) for name in (FEATURES_FILE, HEAD_FILE)}
-        manifest = dataclasses.replace(_manifest(network, options, parts), files=files, ops=ops)
+        manifest = dataclasses.replace(_manifest(options, parts), files=files, ops=ops)
         _complete(made, manifest, batch, stage)
     return destination.path
 
@@ -116,7 +134,7 @@ def split_network(
 ) -> SplitNetwork:
     """Return the two models of a bundle."""
     layer, pooled = options.layer, options.pooled
-    training = options.training(network.features(layer if pooled else None))
+    training = options.training(network.strength(layer if pooled else None))
     feeding = training.feeding
     features = exact = _float_features(network, options, group=feeding.new_per_batch)
     quantised = options.quantise
@@ -134,17 +152,9 @@ def split_network(
         scale=features.head_scale,
         latent_dtype=tf.dtypes.as_dtype(features.latent_dtype),
     )
-    labels, learned = _labels(network, options)
-    plan = HeadPlan(
-        slots=len(labels),
-        batch_size=feeding.batch_size,
-        trunk=trunk,
-        moments_adapt=options.adapt_moments,
-        regulariser=REGULARISERS.choose(strategy.regulariser)(),
-        first_rates="first_lr" in training.rates,
-        original=original,
-    )
-    head = HEADS.choose(strategy.head_at(place))(plan)
+    learned: Sequence[str] = getattr(network.classifier, "labels", ())
+    labels = slot_labels(options, learned)
+    head = make_head(options, training, trunk, slots=len(labels), original=original)
     if learned and not pooled:
         fc7, free = network.classifier, len(labels) - len(learned)
         assert fc7 is not None
@@ -156,23 +166,67 @@ def split_network(
         assert calibration is not None
         stage("comparing int8 latents with float ones")
         found = compare(features, exact, trunk, quantised, calibration)
-    return SplitNetwork(features, head, labels, training, exact, found)
+    whole_range = float(LOWEST), float(HIGHEST)
+    return SplitNetwork(
+        features=features,
+        head=head,
+        labels=labels,
+        training=_taken(training, options, features, head),
+        input_size=network.input_size,
+        latent_range=latent_range(network, layer) if found is None else whole_range,
+        origin=network.origin,
+        exact=exact,
+        quantisation=found,
+    )
+
+
+def make_head(
+    options: ExportOptions, training: Training, trunk: Trunk, *, slots: int, original: Chain
+) -> Head:
+    """Return the head of the chosen strategy; see `HeadPlan`."""
+    strategy = options.chosen_strategy
+    plan = HeadPlan(
+        slots=slots,
+        batch_size=training.feeding.batch_size,
+        trunk=trunk,
+        moments_adapt=options.adapt_moments,
+        regulariser=REGULARISERS.choose(strategy.regulariser)(),
+        first_rates="first_lr" in training.rates,
+        original=original,
+    )
+    return HEADS.choose(strategy.head_at(options.place(trunk.features)))(plan)
 
 
 def _float_features(network: Network, options: ExportOptions, *, group: int) -> Features:
     layer, pooled = options.layer, options.pooled
     if not options.adapt_moments:
         return Features(network, layer, pooled=pooled)
-    chain = blocks_below(network, layer, pooled=pooled)
-    return AdaptingFeatures(network, layer, chain, group=group, pooled=pooled)
+    below = blocks_below(network, layer, pooled=pooled)
+    if not below.moments:
+        raise ModelError(
+            f"Expected Batch Normalization below {layer} to adapt its moments, got none; "
+            "leave --adapt-moments out"
+        )
+    return AdaptingFeatures(network, layer, below, group=group, pooled=pooled)
 
 
-def _labels(
-    network: Network, options: ExportOptions
-) -> tuple[tuple[str | None, ...], Sequence[str]]:
-    """Return the label of each slot, and the labels that the network has already learned."""
-    classifier = network.classifier
-    learned: Sequence[str] = getattr(classifier, "labels", ())
+def _taken(training: Training, options: ExportOptions, *models: SignedModule) -> Training:
+    """Return the training without rates that no signature takes, as those of an absent norm."""
+    signatures = [each for model in models for each in model.signatures.values()]
+    taken = {name for signature in signatures for name in signature.inputs}
+    unused = [name for name in training.rates if name not in taken]
+    if given := [name for name in unused if name in options.rates]:
+        raise ModelError(
+            f"Expected rates that this network takes, got {given[0]!r}, which is for Batch "
+            "Normalization above the replay layer; leave it out"
+        )
+    return Training(
+        training.feeding, {name: r for name, r in training.rates.items() if name not in unused}
+    )
+
+
+def slot_labels(options: ExportOptions, learned: Sequence[str]) -> tuple[str | None, ...]:
+    """Return the label of each slot; `learned` are the labels that the network knows already."""
     labels = [check_label(label) for label in options.labels or learned]
     slots = options.classes or (len(labels) + FREE_SLOTS if labels else DEFAULT_SLOTS)
     if len(labels) > slots:
@@ -185,25 +239,21 @@ def _labels(
             f"Expected labels for the {len(learned)} classes that the model has learned, "
             f"got {len(labels)}; name all of them, or leave --labels out"
         )
-    return (*labels, *[None] * (slots - len(labels))), learned
+    return (*labels, *[None] * (slots - len(labels)))
 
 
-def _manifest(network: Network, options: ExportOptions, parts: SplitNetwork) -> Manifest:
+def _manifest(options: ExportOptions, parts: SplitNetwork) -> Manifest:
     replay_size, policy, codec = options.memory
     return Manifest(
-        network=network.architecture.name,
+        network=options.architecture.name,
         replay_layer=options.layer,
         pooled=options.pooled,
         strategy=options.strategy_name,
-        input_size=network.input_size,
+        input_size=parts.input_size,
         latent_shape=parts.features.latent_shape,
         latent_dtype=parts.features.latent_dtype,
         train_dtype=parts.head.trunk.latent_dtype.name,
-        latent_range=(
-            latent_range(network, options.layer)
-            if parts.quantisation is None
-            else (float(LOWEST), float(HIGHEST))
-        ),
+        latent_range=parts.latent_range,
         quantisation=parts.quantisation,
         labels=parts.labels,
         feeding=parts.training.feeding,
@@ -215,7 +265,7 @@ def _manifest(network: Network, options: ExportOptions, parts: SplitNetwork) -> 
         trains_trunk=parts.head.trunk.trains,
         adapt_moments=options.adapt_moments,
         train_depthwise=options.train_depthwise,
-        backbone=network.origin,
+        backbone=parts.origin,
         tools={name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
     )
 

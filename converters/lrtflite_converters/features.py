@@ -28,6 +28,8 @@ class Features(SignedModule):
 
     below: keras.Model
     network: Network
+    # Difference between runtimes, relative to the size of latents; 0 for a float model.
+    rounding = 0.0
 
     def __init__(self, network: Network, replay_layer: str, *, pooled: bool = False) -> None:
         super().__init__()
@@ -43,6 +45,10 @@ class Features(SignedModule):
     @property
     def latent_shape(self) -> tuple[int, ...]:
         return tuple(int(n) for n in self.below.output_shape[1:])
+
+    @property
+    def input_size(self) -> int:
+        return self.network.input_size
 
     @property
     def latent_dtype(self) -> str:

@@ -16,12 +16,15 @@ from numpy.typing import NDArray
 
 from lrtflite.contract import ZERO
 from lrtflite.errors import ConversionError, ModelError
+from lrtflite.golden import ROUNDING as GOLDEN_ROUNDING
 from lrtflite.golden import SCALARS, Arrays, run_golden
 from lrtflite.host.network import Network
 from lrtflite.training import Training
 from lrtflite_converters.features import Features
+from lrtflite_converters.foreign_features import ForeignFeatures
 from lrtflite_converters.heads.head import Head
 from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.sample_frames import wave_frames
 
 # Frames, and the classes that share them: a class of one frame has no variance, so values computed
 # from variances within classes would not be checked.
@@ -51,7 +54,7 @@ ROUNDING = 1e-3
 
 def check_latents(network: Network, features: Features) -> None:
     """Raise ModelError if latents are not finite, or so small that nothing can be learned."""
-    frames = _frames(network.input_size, np.random.default_rng(0))
+    frames = wave_frames(FRAMES, network.input_size, np.random.default_rng(0))
     _check_values(network.model, features.run("extract", frames=frames)["latents"])
 
 
@@ -61,7 +64,7 @@ def check_split(network: Network, features: Features, head: Head, options: Expor
     `features` are those before quantisation.
     """
     model = network.model
-    frames = _frames(network.input_size, np.random.default_rng(0))
+    frames = wave_frames(FRAMES, network.input_size, np.random.default_rng(0))
     top = options.chosen_strategy.top(options.place(network.features()))
     last = options.layer if options.pooled else top
     averaged = last != network.architecture.pooled
@@ -93,23 +96,24 @@ def _check_values(model: keras.Model, latents: NDArray[Any], *others: NDArray[An
         )
 
 
-def golden_vectors(features: Features, head: Head, training: Training) -> Arrays:
+def golden_vectors(features: Features | ForeignFeatures, head: Head, training: Training) -> Arrays:
     """Return the arrays of `golden.npz`; both models end in their original state."""
     signatures = (*features.signatures.values(), *head.signatures.values())
     taken = {name for signature in signatures for name in signature.inputs}
-    given = _inputs(features.network.input_size, head, training, taken)
+    given = _inputs(features.input_size, head, training, taken)
     before = {id(model): _save(model) for model in (features, head)}
     found = run_golden(features, head, given)
     for model in (features, head):
         if before[id(model)]:
             model.run("restore", **before[id(model)])
-    return {**given, **found}
+    rounding = {GOLDEN_ROUNDING: np.array([features.rounding], np.float32)}
+    return {**given, **found, **(rounding if features.rounding else {})}
 
 
 def _inputs(input_size: int, head: Head, training: Training, taken: Collection[str]) -> Arrays:
     rng, size = np.random.default_rng(0), training.feeding.batch_size
     slots, sessions = head.slots, SESSIONS + (FRAMES,) * head.golden_sessions
-    frames = _frames(input_size, rng)
+    frames = wave_frames(FRAMES, input_size, rng)
     chosen = rng.permutation(max(slots, FRAMES))[:FRAMES].astype(np.int32) % slots
     classes = chosen[np.arange(FRAMES) % CLASSES]
     rows = np.stack([rng.integers(0, seen, (STEPS, size)) for seen in sessions])
@@ -142,14 +146,5 @@ def _once(seen: int, size: int) -> NDArray[np.int32]:
     return rows.reshape(batches, size)
 
 
-def _save(model: Features | Head) -> Mapping[str, NDArray[Any]]:
+def _save(model: Features | ForeignFeatures | Head) -> Mapping[str, NDArray[Any]]:
     return model.run("save", zero=ZERO) if "save" in model.signatures else {}
-
-
-def _frames(size: int, rng: np.random.Generator) -> NDArray[np.uint8]:
-    """Return (FRAMES, size, size, 3) uint8: smooth coloured waves, which excite every layer."""
-    grid = np.linspace(0, 2 * np.pi, size)
-    waves = rng.uniform(0.5, 6, (FRAMES, 3, 2))
-    phases = rng.uniform(0, 2 * np.pi, (FRAMES, 3, 1, 1))
-    angle = waves[..., :1, None] * grid[:, None] + waves[..., 1:, None] * grid + phases
-    return (127.5 + 127.5 * np.sin(angle)).astype(np.uint8).transpose(0, 2, 3, 1)

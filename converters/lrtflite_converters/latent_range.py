@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import tf_keras as keras
 
+from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.network import Network
+from lrtflite_converters.sample_frames import wave_frames
 from lrtflite_converters.split import maker
 
 # Maximum number of standard deviations assumed for a normalised value. The largest value measured
@@ -15,27 +19,47 @@ MOST_DEVIATIONS = 64
 UNKNOWN = 1e4
 
 
+# Layers whose values lie between those of their input.
+PASSING = (
+    keras.layers.AveragePooling2D,
+    keras.layers.Flatten,
+    keras.layers.GlobalAveragePooling2D,
+    keras.layers.GlobalMaxPooling2D,
+    keras.layers.MaxPooling2D,
+    keras.layers.Reshape,
+)
+
+
 def latent_range(network: Network, replay_layer: str) -> tuple[float, float]:
     """Return the limits of a latent: 0 to 6 after ReLU6.
 
     A plain ReLU has no upper limit, and Batch Renorm without an activation has neither limit, so
-    normalised values are assumed to be within MOST_DEVIATIONS.
+    normalised values are assumed to be within MOST_DEVIATIONS. Values of other layers may be
+    MOST_DEVIATIONS times the largest that some frames give.
     """
     if network.architecture.reads_frames(replay_layer):
         return 0.0, 255.0
     layer = network.layer(replay_layer)
-    if isinstance(layer, keras.layers.GlobalAveragePooling2D):
+    while isinstance(layer, PASSING):
         layer = maker(layer.input)
-    lowest = -UNKNOWN
+    lowest = -math.inf
     if isinstance(layer, keras.layers.ReLU):
         lowest = 0.0
         if layer.max_value is not None:
             return 0.0, float(layer.max_value)
         layer = maker(layer.input)
-    if not hasattr(layer, "gamma"):
-        return lowest, UNKNOWN
+    if not isinstance(layer, BatchRenorm):
+        highest = max(UNKNOWN, MOST_DEVIATIONS * _largest(network, replay_layer))
+        return max(lowest, -highest), highest
     gamma, beta = layer.gamma.numpy(), layer.beta.numpy()
     spread = MOST_DEVIATIONS * np.abs(gamma)
     if lowest < 0:
         lowest = float(np.min(beta - spread))
     return lowest, float(np.max(beta + spread))
+
+
+def _largest(network: Network, layer: str) -> float:
+    """Return the largest absolute value that a few frames give at a layer."""
+    frames = wave_frames(4, network.input_size, np.random.default_rng(0))
+    below = keras.Model(network.model.input, network.output(layer))
+    return float(np.abs(below(network.scale(frames)).numpy()).max())

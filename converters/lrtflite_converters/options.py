@@ -35,7 +35,8 @@ class ExportOptions:
     With `pooled`, latents are the replay layer's output averaged over all pixels. `preset` replaces
     the defaults of rates, mini-batch and epochs. `rates` are numbers by name, as in
     `Training.with_options`. `seed_memory` is the number of latents that ship
-    with a model trained on the host. With `quantise`, features and latents are int8.
+    with a model trained on the host. With `quantise`, features and latents are int8. `own` is the
+    architecture of a user's own model, in the place of `network`.
     """
 
     network: str = "mobilenet_v1"
@@ -55,6 +56,7 @@ class ExportOptions:
     rates: Mapping[str, float] = field(default_factory=dict)
     seed_memory: int = SEED_MEMORY
     quantise: QuantiseOptions | None = None
+    own: Architecture | None = None
 
     def __post_init__(self) -> None:
         place = self.place(MEASURED_FEATURES)
@@ -86,7 +88,7 @@ class ExportOptions:
 
     @property
     def architecture(self) -> Architecture:
-        return NETWORKS.choose(self.network)
+        return NETWORKS.choose(self.network) if self.own is None else self.own
 
     @property
     def layer(self) -> str:
@@ -120,17 +122,17 @@ class ExportOptions:
             self.codec or CODEC,
         )
 
-    def place(self, features: int) -> Place:
+    def place(self, features: float) -> Place:
         return Place(self.architecture, self.layer, features, self.adapt_moments, self.pooled)
 
-    def training(self, features: int) -> Training:
+    def training(self, features: float) -> Training:
         """Return the training of a head with this length of its feature vector."""
         default = self._default(features)
         size, new = self.minibatch
         feeding = replace(default.feeding, batch_size=size, new_per_batch=new)
         return Training(feeding, default.rates).with_options(**self.rates)
 
-    def _default(self, features: int) -> Training:
+    def _default(self, features: float) -> Training:
         """Return the training of the strategy and the preset, without other options."""
         place = self.place(features)
         training = self.chosen_strategy.training(place)

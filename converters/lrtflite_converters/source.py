@@ -9,6 +9,7 @@ from lrtflite.errors import ModelError
 from lrtflite.labels import check_label
 from lrtflite.layer_names import check_network
 from lrtflite.networks import NETWORKS
+from lrtflite_converters.scaling import Scaling, read_scaling
 
 # The network of saved models.
 FIRST_NETWORK = "mobilenet_v1"
@@ -18,17 +19,25 @@ LABEL_FILES = (".txt", ".csv", ".names", ".labels")
 
 @dataclass(frozen=True)
 class Source:
-    """A saved model, or a network by name with its weights; None uses the network's default."""
+    """A saved model, or a network by name with its weights; None uses the network's default.
+
+    A `model` is one that `lrtflite train` saved, or a user's own. `scale` is the scaling of frames
+    for a user's own model, or for `features`, a `.tflite` model from elsewhere.
+    """
 
     network: str = "mobilenet_v1"
     model: str | None = None
     weights: str | None = None
     alpha: float | None = None
     input_size: int = 128
+    scale: str | None = None
+    features: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ModelError for a network that cannot be built, or a missing file."""
         check_network(self.alpha, self.input_size)
+        if self.features is not None:
+            self._check_features(self.features)
         if self.model is not None:
             if self.weights is not None or self.alpha is not None:
                 raise ModelError(
@@ -37,12 +46,19 @@ class Source:
                 )
             if self.network != FIRST_NETWORK:
                 raise ModelError(
-                    f"Expected --model with the network {FIRST_NETWORK}, which `lrtflite train` "
-                    f"saves, got {self.network!r}; leave --network or --model out"
+                    f"Expected --model without --network, got {self.network!r}; leave --network or "
+                    "--model out"
                 )
             if not Path(self.model).is_file():
                 raise ModelError(
                     f"Expected a saved model, got {self.model}, which is not a file; check the path"
+                )
+        if self.scale is not None:
+            read_scaling(self.scale)
+            if self.model is None and self.features is None:
+                raise ModelError(
+                    "Expected --scale with your own --model or --features, got it with a network "
+                    "that scales its frames itself; leave --scale out"
                 )
         named = NETWORKS.choose(self.network).named_weights
         if self.weights not in (None, *named) and not Path(str(self.weights)).is_file():
@@ -50,6 +66,22 @@ class Source:
                 f"Expected {', '.join(named)} or a file, got {self.weights}, which is not a file; "
                 "check the path"
             )
+
+    def _check_features(self, features: str) -> None:
+        others = (self.model, self.weights, self.alpha)
+        if any(other is not None for other in others) or self.network != FIRST_NETWORK:
+            raise ModelError(
+                "Expected --features alone, got --model, --network, --weights or --alpha too; "
+                "leave them out, because a .tflite model has its own weights"
+            )
+        if not Path(features).is_file():
+            raise ModelError(
+                f"Expected a .tflite model, got {features}, which is not a file; check the path"
+            )
+
+    @property
+    def scaling(self) -> Scaling | None:
+        return None if self.scale is None else read_scaling(self.scale)
 
     @property
     def named_weights(self) -> str:

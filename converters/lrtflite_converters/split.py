@@ -8,7 +8,7 @@ such a function.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,9 +19,12 @@ from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.network import Network
 from lrtflite_converters import differentiable as ops
 from lrtflite_converters.blocks.block import Block, Chain
+from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.pooling import Pooling
 from lrtflite_converters.blocks.residual import Residual
-from lrtflite_converters.convolution import describe, unit_of
+from lrtflite_converters.blocks.weightless import Activated, Flattened, Padded
+from lrtflite_converters.blocks.window_pooling import GlobalMaximum, WindowPooling
+from lrtflite_converters.convolution import Linear, biased_of, describe, linear_of, unit_of
 from lrtflite_converters.differentiable import Activation
 
 layers = keras.layers
@@ -37,14 +40,17 @@ class Walk:
 
     def chain(self, tensor: Any) -> Chain:
         """Return the blocks from `stop` up to `tensor`."""
-        blocks: list[Block] = []
+        blocks = [block for block, _ in self.down(tensor)]
+        return Chain(tuple(reversed(blocks)), tuple(int(n) for n in self.stop.shape[1:]))
+
+    def down(self, tensor: Any) -> Iterator[tuple[Block, Any]]:
+        """Yield the blocks from `tensor` down to `stop`, each with its input."""
         while tensor is not self.stop:
             layer = maker(tensor)
             if type(layer) not in MATCHERS:  # a subclass may compute something else
                 raise self._unknown(layer)
             block, tensor = MATCHERS[type(layer)](layer, self)
-            blocks.append(block)
-        return Chain(tuple(reversed(blocks)), tuple(int(n) for n in self.stop.shape[1:]))
+            yield block, tensor
 
     def _unknown(self, layer: Any) -> ModelError:
         if isinstance(layer, layers.InputLayer):
@@ -52,7 +58,7 @@ class Walk:
                 f"Expected a chain of layers that begins at {self.first}, got a path around it "
                 f"that begins at {describe(layer)}; choose a replay layer that all paths go through"
             )
-        supported = ", ".join(kind.__name__ for kind in TRAINABLE)
+        supported = ", ".join(kind.__name__ for kind in MATCHERS)
         return ModelError(
             f"Expected layers that train with built-in ops ({supported}), got {describe(layer)}; "
             "choose a replay layer above it, without --adapt-moments"
@@ -90,69 +96,113 @@ def maker(tensor: Any) -> Any:
 
 
 def _match_pooling(layer: Any, walk: Walk) -> tuple[Block, Any]:
-    image = tuple(int(n) for n in layer.input.shape[1:])
-    return Pooling(image), layer.input
+    return Pooling(_image(layer)), layer.input
+
+
+def _match_maximum(layer: Any, walk: Walk) -> tuple[Block, Any]:
+    return GlobalMaximum(_image(layer)), layer.input
+
+
+def _match_windows(layer: Any, walk: Walk) -> tuple[Block, Any]:
+    maximum, same = isinstance(layer, layers.MaxPooling2D), layer.padding == "same"
+    (size, other), strides = layer.pool_size, set(layer.strides)
+    output = tuple(int(n) for n in layer.output.shape[1:])
+    if size != other or len(strides) != 1 or (same and not maximum):
+        raise ModelError(
+            "Expected pooling over square windows, with padding only for a maximum, got "
+            f"{describe(layer)}; choose a replay layer above it"
+        )
+    pooled = WindowPooling(_image(layer), output, size, strides.pop(), same, maximum)
+    return pooled, layer.input
+
+
+def _match_flatten(layer: Any, walk: Walk) -> tuple[Block, Any]:
+    return Flattened(_image(layer)), layer.input
+
+
+def _match_padding(layer: Any, walk: Walk) -> tuple[Block, Any]:
+    return Padded(_image(layer), layer.padding), layer.input
 
 
 def _match_relu(layer: Any, walk: Walk) -> tuple[Block, Any]:
-    norm = maker(layer.input)
-    if not isinstance(norm, BatchRenorm):
-        raise _out_of_turn(layer, norm)
-    return _match_unit(layer, norm, walk)
+    activation, below = _activation(layer), layer.input
+    if below is not walk.stop:
+        lower = maker(below)
+        if isinstance(lower, BatchRenorm):
+            return _match_unit(layer, lower, activation, walk)
+        if type(lower) in LINEAR:
+            linear, below = _linear(lower, walk)
+            return biased_of(linear, activation, name=layer.name), below
+    return Activated(_image(layer), activation), below
 
 
 def _match_renorm(layer: Any, walk: Walk) -> tuple[Block, Any]:
-    return _match_unit(layer, layer, walk)
+    return _match_unit(layer, layer, ops.linear, walk)
 
 
-def _match_unit(last: Any, norm: Any, walk: Walk) -> tuple[Block, Any]:
+def _match_linear(layer: Any, walk: Walk) -> tuple[Block, Any]:
+    linear, below = _linear(layer, walk)
+    return biased_of(linear, ops.linear, name=layer.name), below
+
+
+def _match_unit(last: Any, norm: Any, activation: Activation, walk: Walk) -> tuple[Block, Any]:
     """Match a unit; `last` is the activation, or `norm` if there is none."""
-    convolution = maker(norm.input)
-    if not isinstance(convolution, (layers.Conv2D, layers.DepthwiseConv2D)):
-        raise _out_of_turn(last, convolution)
-    if type(convolution) not in (layers.Conv2D, layers.DepthwiseConv2D):
-        raise walk._unknown(convolution)
-    below, padding = convolution.input, None
+    below, linear = norm.input, None
+    if below is not walk.stop and type(maker(below)) in LINEAR:
+        linear, below = _linear(maker(below), walk)
+    return unit_of(linear, norm, activation, name=last.name), below
+
+
+def _linear(layer: Any, walk: Walk) -> tuple[Linear, Any]:
+    """Return a convolution or dense layer, with its padding, and the tensor below both."""
+    below, padding = layer.input, None
     if below is not walk.stop and isinstance(maker(below), layers.ZeroPadding2D):
         padding, below = maker(below).padding, maker(below).input
-    unit = unit_of(
-        convolution,
-        norm,
-        ops.linear if last is norm else _activation(last),
-        name=last.name,
-        padding=padding,
-        train_depthwise=walk.train_depthwise,
-    )
-    return unit, below
+    return linear_of(layer, padding=padding, train_depthwise=walk.train_depthwise), below
 
 
 def _match_add(layer: Any, walk: Walk) -> tuple[Block, Any]:
-    """Match a residual block: one input of the sum is also where the other path begins."""
+    """Match a sum of two paths that begin at the same tensor; one of them may be that tensor."""
     inputs = list(layer.input)
-    if len(inputs) == 2:
-        joined, made = inputs if _leads_to(inputs[0], inputs[1]) else reversed(inputs)
-        if _leads_to(joined, made):
-            chain = Walk(maker(joined).name, joined, walk.train_depthwise).chain(made)
-            if chain.output == chain.image:  # Keras would broadcast other shapes
-                return Residual(chain), joined
+    if len(inputs) == 2 and inputs[0].shape == inputs[1].shape:  # Keras would broadcast others
+        joined = _fork(*inputs)
+        if joined is not None:
+            inner = Walk(maker(joined).name, joined, walk.train_depthwise)
+            paths = [inner.chain(tensor) for tensor in inputs]
+            made = [path for path in paths if path.blocks]
+            if len(made) == 1:
+                return Residual(made[0]), joined
+            if made:
+                return Joined(*made), joined
     raise ModelError(
-        f"Expected a sum of a layer and a chain of units on top of it, got {describe(layer)} of "
-        "other paths; choose a replay layer above it"
+        "Expected a sum of two paths of the same shape that begin at one layer, got "
+        f"{describe(layer)} of other paths; choose a replay layer above it"
     )
 
 
-def _leads_to(lower: Any, upper: Any) -> bool:
-    """Return whether `lower` is among the tensors that `upper` is computed from."""
-    waiting, seen = [upper], set()
+def _fork(one: Any, other: Any) -> Any | None:
+    """Return the highest tensor that both tensors are computed from, or None."""
+    of_other = {id(tensor) for tensor in _sources(other)}
+    # A tensor comes before all tensors that it is computed from.
+    return next((tensor for tensor in _sources(one) if id(tensor) in of_other), None)
+
+
+def _sources(tensor: Any) -> list[Any]:
+    """Return a tensor and all that it is computed from, each before its own sources."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    waiting = [(tensor, False)]
     while waiting:
-        tensor = waiting.pop()
-        if tensor is lower:
-            return True
-        layer = maker(tensor)
-        if id(layer) not in seen and not isinstance(layer, layers.InputLayer):
-            seen.add(id(layer))
-            waiting += layer.input if isinstance(layer.input, list) else [layer.input]
-    return False
+        each, is_done = waiting.pop()
+        if is_done:
+            found.append(each)
+        elif id(each) not in seen:
+            seen.add(id(each))
+            layer = maker(each)
+            below = [] if isinstance(layer, layers.InputLayer) else layer.input
+            below = below if isinstance(below, list) else [below]
+            waiting += [(each, True), *((lower, False) for lower in below)]
+    return found[::-1]
 
 
 def _activation(layer: Any) -> Activation:
@@ -166,20 +216,25 @@ def _activation(layer: Any) -> Activation:
     return supported[highest]
 
 
-def _out_of_turn(layer: Any, below: Any) -> ModelError:
-    return ModelError(
-        f"Expected a convolution, BatchRenorm and ReLU in turn, got {describe(layer)} on top of "
-        f"{describe(below)}; build the network from such units, as `lrtflite train` does"
-    )
+def _image(layer: Any) -> tuple[int, ...]:
+    return tuple(int(n) for n in layer.input.shape[1:])
 
 
 Matcher = Callable[[Any, Walk], tuple[Block, Any]]
 # Matcher of each kind of layer that may end a block.
 MATCHERS: dict[type, Matcher] = {
-    layers.GlobalAveragePooling2D: _match_pooling,
-    layers.ReLU: _match_relu,
+    layers.Conv2D: _match_linear,
+    layers.DepthwiseConv2D: _match_linear,
+    layers.Dense: _match_linear,
     BatchRenorm: _match_renorm,
+    layers.ReLU: _match_relu,
     layers.Add: _match_add,
+    layers.GlobalAveragePooling2D: _match_pooling,
+    layers.GlobalMaxPooling2D: _match_maximum,
+    layers.MaxPooling2D: _match_windows,
+    layers.AveragePooling2D: _match_windows,
+    layers.ZeroPadding2D: _match_padding,
+    layers.Flatten: _match_flatten,
 }
-# Kinds of layers that may be part of a block.
-TRAINABLE = (layers.ZeroPadding2D, layers.Conv2D, layers.DepthwiseConv2D, *MATCHERS)
+# Kinds of layers that a norm or an activation above them joins.
+LINEAR = (layers.Conv2D, layers.DepthwiseConv2D, layers.Dense)

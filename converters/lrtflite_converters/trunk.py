@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lrtflite_converters.blocks.block import Chain, Limits, Trace, Values
+from lrtflite_converters.blocks.block import Chain, Limits, Step, Trace, Values
 from lrtflite_converters.ordering import after as ordered_after
 from lrtflite_converters.parameter import ObservedStep, Parameter, Sgd, TrunkStep
 from lrtflite_converters.regularisers.regulariser import Regulariser
@@ -19,8 +19,8 @@ from lrtflite_converters.window import Tensor
 # MOST_PARTS parts are used, because each makes the graph longer.
 PART_BYTES = 2 << 20
 MOST_PARTS = 8
-# Rates that `train` takes for the trunk.
-TRUNK_SCALARS = ("trunk_lr", "moment_rate", "r_max", "d_max")
+# Rates that `train` takes for the trunk, and those for its Batch Renorm.
+TRUNK_SCALARS, RENORM_SCALARS = ("trunk_lr",), ("moment_rate", "r_max", "d_max")
 
 
 class Trunk(tf.Module):
@@ -67,6 +67,13 @@ class Trunk(tf.Module):
     def trains(self) -> bool:
         return bool(self.parameters)
 
+    @property
+    def scalars(self) -> tuple[str, ...]:
+        """Return the rates that `train` takes for the trunk."""
+        if not self.trains:
+            return ()
+        return (*TRUNK_SCALARS, *(RENORM_SCALARS if self.chain.moments else ()))
+
     def begin(self, zero: Tensor) -> None:
         """Start a session; see `Parameter.begin`."""
         for parameter in self.parameters.values():
@@ -96,7 +103,8 @@ class Trunk(tf.Module):
         """Pass latents (B, ...) forward with the moments of the mini-batch."""
         if not self.trains:
             return TrainingPass(self, None, (latents.shape[0],), self.infer(latents))
-        return self._pass(latents, Limits(rates["r_max"], rates["d_max"]))
+        normed = bool(self.chain.moments)
+        return self._pass(latents, Limits(rates["r_max"], rates["d_max"]) if normed else None)
 
     def probe(self, latents: Tensor) -> TrainingPass:
         """Pass latents (B, ...) forward with the moving moments, for `TrainingPass.observe`."""
@@ -182,14 +190,19 @@ class TrainingPass:
             parameters=self.trunk.parameters,
             variables=self.trunk.state,
             sgd=Sgd(rates["trunk_lr"] * share, sgd.momentum, sgd.weight_decay),
-            moment_rate=rates["moment_rate"] * share,
+            moment_rate=rates.get("moment_rate", 0.0) * share,
             regulariser=regulariser,
             rates=rates,
         )
-        self.trace.backward(tf.split(dfeatures, self.sizes), step)
+        self._backward(self.trace, dfeatures, step)
 
     def observe(self, dfeatures: Tensor, regulariser: Regulariser) -> None:
         """Go backward and show the gradients to `regulariser`, without moving anything."""
         if self.trace is not None:
             step = ObservedStep(self.trunk.parameters, regulariser)
-            self.trace.backward(tf.split(dfeatures, self.sizes), step)
+            self._backward(self.trace, dfeatures, step)
+
+    def _backward(self, trace: Trace, dfeatures: Tensor, step: Step) -> None:
+        """Go backward from gradients of the features, which may be values of an activation."""
+        gradients = tf.split(dfeatures, self.sizes)
+        trace.backward([trace.gate(y, d) for y, d in zip(trace.outputs, gradients)], step)

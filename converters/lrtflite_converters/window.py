@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
@@ -74,15 +75,29 @@ class Window:
         ]
         return tf.pad(dy, [[0, 0], *edges, [0, 0]])
 
-    def taps(self, x: Tensor) -> list[Tensor]:
-        """Return the input of each of the k * k weights, (n, steps, steps, C), in kernel order."""
+    def gather(self, dtaps: Sequence[Tensor]) -> Tensor:
+        """Return the gradient of the image from those of its k * k taps, in kernel order."""
+        found = None
+        for number, dtap in enumerate(dtaps):
+            i, j = divmod(number, self.size)
+            first = [0, self.size - 1 - i, self.size - 1 - j, 0]
+            wide = self.spread(dtap)
+            part = tf.slice(wide, first, [wide.shape[0], *self.image, wide.shape[3]])
+            found = part if found is None else found + part
+        return found
+
+    def taps(self, x: Tensor, *, around: float = 0.0) -> list[Tensor]:
+        """Return the input of each of the k * k weights, (n, steps, steps, C), in kernel order.
+
+        `around` is the value of the places outside the image.
+        """
         count, channels, stride = x.shape[0], x.shape[3], self.stride
         sides = [-(-(self.size - 1 + step * stride) // stride) * stride for step in self.steps]
         edges = [
             [before, side - found - before]
             for before, side, found in zip(self.before, sides, self.image)
         ]
-        x = tf.pad(x, [[0, 0], *edges, [0, 0]])
+        x = tf.pad(x, [[0, 0], *edges, [0, 0]], constant_values=around)
         high, wide = sides[0] // stride, sides[1] // stride
         # A strided slice is slow, so cut out each phase of the stride once by a reshape.
         x = tf.reshape(x, [count * high, stride, wide, stride * channels])

@@ -32,9 +32,18 @@ class Network:
         """Return the length of the classifier's input, or of a layer's average."""
         return int(self.layer(layer or self.architecture.pooled).output_shape[-1])
 
+    def strength(self, layer: str | None = None) -> float:
+        """Return the length of the classifier's input, for the learning rate of the last layer."""
+        return float(self.features(layer))
+
     def output(self, layer: str, *, pooled: bool = False) -> Any:
         """Return the output of a layer as a Keras tensor, or its average over all pixels."""
         output = self.layer(layer).output
+        if pooled and len(output.shape) != 4:
+            raise ModelError(
+                f"Expected a layer whose output is an image with --pooled, got {layer!r}, whose "
+                "output is a vector; leave --pooled out"
+            )
         return keras.layers.GlobalAveragePooling2D()(output) if pooled else output
 
     @property

@@ -6,13 +6,14 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from lrtflite import Learner
+from lrtflite import Learner, fit_frame
 from lrtflite.bundle import Bundle
 from lrtflite.contract import SIGNATURES
 from lrtflite.state_folder import newest_state
@@ -44,11 +45,32 @@ def run(tmp_path: Path) -> Run:
 def test_all_of_them_are_tested_and_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     names = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
-    here = {"teach_from_folder.py", "compare_states.py", "kotlin.md", "cpp.md"}
+    here = {"teach_from_folder.py", "own_model.py", "compare_states.py", "kotlin.md", "cpp.md"}
     # These have tests of their own.
     assert names == {*here, "camera_loop.py", "camera_console.py", "cameras.py"}
     for name in names:
         assert f"(examples/{name})" in readme
+
+
+@pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs the extra `host`")
+def test_own_model(tmp_path: Path, run: Run) -> None:
+    """The bundle of a user's own network learns classes that it was not trained on."""
+    for kind, name in enumerate(("bricks", "tiles")):
+        folder = tmp_path / "things" / name
+        folder.mkdir(parents=True)
+        for k in range(4):
+            Image.fromarray(picture(kind, k)).save(folder / f"{k}.png")
+    said = run("own_model.py", "things", "--epochs", "2")
+    assert said == "bundle: features below conv3 trained on bricks, tiles\n"
+    learner = Learner.open(tmp_path / "bundle", tmp_path / "state")
+    for kind, name in enumerate(("planks", "stones")):
+        frames = [fit_frame(np.flip(picture(kind, k), axis=2), 64) for k in range(8)]
+        learner.learn(np.stack(frames), name)
+    answers = [
+        learner.predict(fit_frame(np.flip(picture(kind, 9), axis=2), 64)[np.newaxis])[0][0].label
+        for kind in (0, 1)
+    ]
+    assert answers == ["planks", "stones"]
 
 
 def test_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from lrtflite_converters import differentiable as ops
 from lrtflite_converters.blocks.block import Block, BlockInput, Limits, Shape, Step, Trace, Values
-from lrtflite_converters.differentiable import Activation, Pullback
+from lrtflite_converters.blocks.convolving import Convolving
+from lrtflite_converters.differentiable import Activation
 from lrtflite_converters.renorm import Renorm
 from lrtflite_converters.window import Edges, Tensor
 
@@ -18,27 +18,26 @@ TENSORS = ("kernel", "gamma", "beta", "mean", "variance")
 
 
 @dataclass(frozen=True)
-class Unit(Block):
-    """A convolution with Batch Renorm and an activation, and its initial values."""
+class Unit(Convolving, Block):
+    """A convolution with Batch Renorm and an activation, and its initial values.
+
+    The kind "none" is Batch Renorm alone, without a kernel.
+    """
 
     name: str
-    kind: str  # "pointwise", "depthwise" or "convolution"
-    image: Shape  # height, width and channels of the input
+    kind: str
+    image: Shape
     output: Shape
     stride: int
     edges: Edges
     activation: Activation
     epsilon: float
     trains_kernel: bool
-    arrays: Mapping[str, Any]  # one per name in TENSORS
-
-    def named(self, tensor: str) -> str:
-        """Return a tensor's name in the model, without slashes, which signatures do not allow."""
-        return f"{self.name.replace('/', '_')}_{tensor}"
+    arrays: Mapping[str, Any]  # one per name in TENSORS; no kernel if the kind is "none"
 
     @property
     def tensors(self) -> dict[str, Any]:
-        return {self.named(tensor): self.arrays[tensor] for tensor in TENSORS}
+        return {self.named(tensor): value for tensor, value in self.arrays.items()}
 
     @property
     def trained(self) -> dict[str, bool]:
@@ -48,17 +47,6 @@ class Unit(Block):
     @property
     def moments(self) -> tuple[str, str]:
         return self.named("mean"), self.named("variance")
-
-    def convolve(
-        self, x: Tensor, kernel: Tensor, *, constant: bool = False
-    ) -> tuple[Tensor, Pullback]:
-        """Convolve in the rank that suits the kind; a `constant` kernel never changes."""
-        if self.kind == "pointwise":
-            return ops.pointwise(tf.reshape(x, [1, -1, self.image[2]]), kernel)
-        x = tf.reshape(x, [-1, *self.image])
-        if self.kind == "convolution":
-            return ops.convolution(x, kernel, stride=self.stride, edges=self.edges)
-        return ops.depthwise(x, kernel, stride=self.stride, edges=self.edges, constant=constant)
 
     def infer(self, x: Tensor, values: Values) -> Tensor:
         kernel, gamma, beta, mean, variance = self._own(values)
@@ -87,7 +75,7 @@ class Unit(Block):
         )
 
     def _own(self, values: Values) -> list[Tensor]:
-        return [values[self.named(tensor)] for tensor in TENSORS]
+        return [values.get(self.named(tensor)) for tensor in TENSORS]
 
 
 @dataclass(frozen=True)
@@ -114,7 +102,7 @@ class UnitTrace(Trace):
         unit = self.unit
         pulled = self.norm.pull(self.zs, gradients)
         late = pulled.after(pulled.b, apart=True)
-        kernel = self.values[unit.named("kernel")]
+        kernel = self.values.get(unit.named("kernel"))
         below: list[Tensor] = []
         dkernel = None
         for part, (z, d) in enumerate(zip(self.zs, gradients)):

@@ -32,7 +32,7 @@ from lrtflite_converters.parameter import Sgd
 from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.signature import Outputs
 from lrtflite_converters.transform_gradient import transform_pullback
-from lrtflite_converters.trunk import TRUNK_SCALARS, Trunk
+from lrtflite_converters.trunk import Trunk
 from lrtflite_converters.window import Tensor
 
 # Score of a class that takes no part.
@@ -46,11 +46,6 @@ class DeepLdaHead(Head):
     ends there.
     """
 
-    scalars: Mapping[str, Sequence[str]] = {
-        "begin": ("rest_below",),
-        "train": (*TRUNK_SCALARS, "momentum", "weight_decay", "softness"),
-        "consolidate": ("temperature",),
-    }
     tells_replayed = True
     # The trunk trains as soon as two classes are known, which is after two sessions.
     golden_sessions = 1
@@ -64,6 +59,11 @@ class DeepLdaHead(Head):
         frozen = Trunk(original, scale=trunk.scale, latent_dtype=trunk.latent_dtype)
         object.__setattr__(self, "original", frozen)
         object.__setattr__(self, "rest", Chain(rest, image))
+        self.scalars: Mapping[str, Sequence[str]] = {
+            "begin": ("rest_below",),
+            "train": (*trunk.scalars, "momentum", "weight_decay", "softness"),
+            "consolidate": ("temperature",),
+        }
         super().__init__(plan)
 
     original: Trunk

@@ -15,7 +15,6 @@ from lrtflite_converters.heads.head import Head, HeadPlan, Rates
 from lrtflite_converters.parameter import Parameter, Sgd
 from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.signature import Outputs
-from lrtflite_converters.trunk import TRUNK_SCALARS
 from lrtflite_converters.window import Tensor
 
 LAST_SCALARS = ("lr", "momentum", "weight_decay")
@@ -44,7 +43,7 @@ class GradientHead(Head):
             if name in first and (trunk.trains or replaced in LAST_SCALARS)
         }
         of_last = guarded.get("train", ()) if self.guards_last else ()
-        of_trunk = (*TRUNK_SCALARS, *guarded.get("train", ())) if trunk.trains else ()
+        of_trunk = (*trunk.scalars, *guarded.get("train", ())) if trunk.trains else ()
         first_last = [name for name, of in self.first_rates.items() if of in LAST_SCALARS]
         self.scalars: Mapping[str, Sequence[str]] = {
             "begin": (*self.begin_scalars, *(("rest_below",) if trunk.trains else ())),

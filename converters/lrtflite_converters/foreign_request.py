@@ -1,0 +1,59 @@
+"""A bundle on the features of a foreign `.tflite` model: its layers, and options that cannot be.
+
+This module does not import TensorFlow, because options are checked before TensorFlow is loaded.
+"""
+
+from __future__ import annotations
+
+from lrtflite.errors import ModelError
+from lrtflite.networks import Architecture
+from lrtflite_converters.strategies import STRATEGIES
+
+# Layers of a foreign model: its input, and its only output.
+FRAMES, FEATURES = "frames", "features"
+
+
+def foreign_architecture(name: str) -> Architecture:
+    """Return the architecture of a model that is only known by its input and output."""
+    return Architecture(
+        name=name,
+        title=name,
+        replay_layers=(FRAMES, FEATURES),
+        classifier="",
+        resting_layers=(FEATURES,),
+        lowest_quick=FEATURES,
+        build="",
+    )
+
+
+def check_foreign(
+    *,
+    strategy: str | None,
+    replay_layer: str | None,
+    pooled: bool,
+    adapt_moments: bool,
+    quantises: bool = False,
+) -> None:
+    """Raise ModelError for options that need layers which a foreign model does not show."""
+    given = {
+        "--replay-layer": replay_layer is not None,
+        "--pooled": pooled,
+        "--adapt-moments": adapt_moments,
+    }
+    if quantises:
+        raise ModelError(
+            "Expected no --quantize with --features, whose model is used as it is, got it; leave "
+            "it out, and quantise the model with the tool that made it"
+        )
+    for option, is_given in given.items():
+        if is_given:
+            raise ModelError(
+                f"Expected no {option} with --features, whose output is the only layer, got it; "
+                "leave it out, or convert a Keras model with --model"
+            )
+    if strategy is not None and STRATEGIES.choose(strategy).trunk:
+        fitting = ", ".join(name for name, entry in STRATEGIES.items() if not entry.trunk)
+        raise ModelError(
+            f"Expected a strategy of {fitting} with --features, above which only the last layer "
+            f"trains, got {strategy!r}; choose one of these, or convert a Keras model with --model"
+        )
