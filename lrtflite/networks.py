@@ -87,5 +87,9 @@ class Architecture:
 
 
 NETWORKS: Table[Architecture] = Table(
-    "network", {"mobilenet_v1": "lrtflite.layer_names:MOBILENET_V1"}
+    "network",
+    {
+        "mobilenet_v1": "lrtflite.layer_names:MOBILENET_V1",
+        "mobilenet_v2": "lrtflite.mobilenet_v2_names:MOBILENET_V2",
+    },
 )
