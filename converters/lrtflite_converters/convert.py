@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.destination import Destination
+from lrtflite.errors import ModelError
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
@@ -16,7 +17,7 @@ from lrtflite.host.network import Network
 from lrtflite.networks import NETWORKS
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.source import Source
+from lrtflite_converters.source import TRAINED_NETWORKS, Source
 
 
 def convert(
@@ -46,7 +47,13 @@ def find_network(source: Source) -> Network:
     if source.model is not None:
         path = Path(source.model)
         origin = f"{path.name}, trained on the host"
-        return Network(architecture, load_model(path), scale_frames, origin)
+        model = load_model(path)
+        if model.name in TRAINED_NETWORKS and model.name != source.network:
+            raise ModelError(
+                f"Expected a {source.network} in {path}, got a {model.name}; "
+                f"use --network {model.name}"
+            )
+        return Network(architecture, model, scale_frames, origin)
     module, _, function = architecture.build.partition(":")
     build: Callable[..., Network] = getattr(import_module(module), function)
     return build(weights=source.named_weights, alpha=source.alpha, input_size=source.input_size)

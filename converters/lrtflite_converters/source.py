@@ -10,8 +10,8 @@ from lrtflite.labels import check_label
 from lrtflite.layer_names import check_network
 from lrtflite.networks import NETWORKS
 
-# The network of saved models.
-FIRST_NETWORK = "mobilenet_v1"
+# The networks of saved models.
+TRAINED_NETWORKS = ("mobilenet_v1", "mobilenet_v2")
 # Endings by which a single label is treated as the name of a missing file.
 LABEL_FILES = (".txt", ".csv", ".names", ".labels")
 
@@ -35,10 +35,10 @@ class Source:
                     "Expected --model, or --weights and --alpha, got both; leave --weights and "
                     "--alpha out, because a model has its own"
                 )
-            if self.network != FIRST_NETWORK:
+            if self.network not in TRAINED_NETWORKS:
                 raise ModelError(
-                    f"Expected --model with the network {FIRST_NETWORK}, which `lrtflite train` "
-                    f"saves, got {self.network!r}; leave --network or --model out"
+                    f"Expected --model with the network {' or '.join(TRAINED_NETWORKS)}, which "
+                    f"`lrtflite train` saves, got {self.network!r}; leave --network or --model out"
                 )
             if not Path(self.model).is_file():
                 raise ModelError(

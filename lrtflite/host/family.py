@@ -143,7 +143,7 @@ def _v2_alpha(arrays: Arrays) -> float:
     Several widths round to the same filters; published and round ones come first.
     """
     found = _v2_widths(arrays)
-    steps = [step / digits for digits in (100, 1000) for step in range(1, int(4 * digits) + 1)]
+    steps = [step / digits for digits in (10, 100, 1000) for step in range(1, int(4 * digits) + 1)]
     for alpha in (*V2_ALPHAS, *(step for step in steps if ALPHAS[0] <= step <= ALPHAS[1])):
         widths = [first_width(alpha), *(block.filters for block in blocks(alpha))]
         if [*widths, last_width(alpha)] == found:

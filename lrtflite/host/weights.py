@@ -51,6 +51,12 @@ def mobilenet_with_weights(
         classes: slots of the classifier, whose weights stay random; 0 leaves it out.
         activation: "relu6" or "relu"; None uses the weights' own.
     """
+    architecture = family.architecture
+    if weights == "demo" and weights not in architecture.named_weights:
+        raise ModelError(
+            f"Expected {', '.join(architecture.named_weights)} or a file as the weights of "
+            f"{architecture.name}, got 'demo'; choose one of these"
+        )
     read = None
     if weights not in ("imagenet", "none"):
         read, origin = _read(weights, family)
