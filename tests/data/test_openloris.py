@@ -16,7 +16,7 @@ OBJECTS = ("bowl_02", "cup_10", "zebra_01")  # the last one is not of the compet
 
 def draw(path: Path, factor: int, segment: int, frame: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    Image.new("RGB", (24, 16), (10 * factor, segment, frame)).save(path, quality=100)
+    Image.new("RGB", (24, 16), (10 * factor, segment, 20 * frame)).save(path)
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +65,8 @@ def test_folders_become_twelve_batches_of_all_classes(whole: Path) -> None:
     # The second level of the third factor, object size in pixels.
     names = {clip.name for clip, _ in stream[7].parts}
     assert names == {f"train/pixel/segment{n}/{thing}" for n in (4, 5, 6) for thing in OBJECTS}
-    pixels = [frame[8, 8].tolist() for frame in stream[7].frames()][:4]
-    assert [round(p[2]) for p in pixels] == [9, 10, 9, 10]
+    blue = [int(frame[8, 8, 2]) for frame in stream[7].frames()][:4]
+    assert [round(value / 20) for value in blue] == [9, 10, 9, 10]
     assert len(source.test_clips()) == 36 * 3
     assert all(clip.name.startswith("test/") for clip in source.test_clips())
 

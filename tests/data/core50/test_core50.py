@@ -127,7 +127,7 @@ def test_every_run_that_is_there_can_be_chosen(tree: Path) -> None:
     source = open_source(f"core50:{tree}?run=3")
     assert describe_stream(source)["protocol"] == "NICv2-391 run 3"
     assert [batch.classes for batch in make_stream(source)] == [(1, 5)]
-    with pytest.raises(DataError, match="NIC_v2_391/run4 in .*, got only run 0, 3; unpack"):
+    with pytest.raises(DataError, match=r"NIC_v2_391/run4 in .*, got only run 0, 3; unpack"):
         open_source(f"core50:{tree}?run=4")
 
 
