@@ -11,14 +11,17 @@ from typing import Any
 
 HERE = Path(__file__).parent
 SLOTS, SIZE = 6, 32
-# Every kind of head: the last layer by SGD, in closed form on signed latents, above a residual join
-# by SGD and in closed form; moments that adapt.
+# The last layer by SGD; signed latents in closed form, below which moments adapt; a trunk that
+# begins with a residual block.
 BUNDLES: dict[str, dict[str, Any]] = {
     "last": {"replay_layer": "pool", "strategy": "lwf"},
-    "pooled": {"replay_layer": "block_15", "strategy": "lda", "pooled": True},
-    "deep": {"replay_layer": "block_14"},
-    "refit": {"replay_layer": "block_15", "strategy": "lda"},
-    "adapting": {"replay_layer": "block_15", "pooled": True, "adapt_moments": True},
+    "signed": {
+        "replay_layer": "block_15",
+        "strategy": "lda",
+        "pooled": True,
+        "adapt_moments": True,
+    },
+    "deep": {"replay_layer": "block_14", "batch_size": 8, "new_per_batch": 4},
 }
 
 
@@ -40,10 +43,7 @@ def main(folder: Path) -> None:
     settle(model, seed=0)
     network = Network(MOBILENET_V2, model, scale_frames, "a test")
     for name, given in BUNDLES.items():
-        fed = {} if given.get("pooled") else {"batch_size": 12, "new_per_batch": 4}
-        options = ExportOptions(
-            network="mobilenet_v2", classes=SLOTS, replay_size=20, **{**fed, **given}
-        )
+        options = ExportOptions(network="mobilenet_v2", classes=SLOTS, replay_size=20, **given)
         export_bundle(network, folder / name, options=options)
 
 

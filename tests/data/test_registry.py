@@ -96,8 +96,9 @@ def test_an_unknown_source_lists_the_known_ones_and_the_likeliest(
     with pytest.raises(DataError) as caught:
         open_source(spec)
     assert str(caught.value) == (
-        "Expected one of synthetic, synthetic-backbone, folder:PATH, core50:PATH, openloris:PATH as "
-        f"the data set, got {spec!r}; " + (f"did you mean {meant!r}?" if meant else "give one of these")
+        "Expected one of synthetic, synthetic-backbone, folder:PATH, core50:PATH, openloris:PATH "
+        f"as the data set, got {spec!r}; "
+        + (f"did you mean {meant!r}?" if meant else "give one of these")
     )
 
 
