@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 POSITIVE = click.IntRange(min=1)
 
-_frozen = "; ".join(f"{entry.freeze_below} of {name}" for name, entry in NETWORKS.items())
+_frozen = "; ".join(
+    f"{entry.freeze_below or entry.pooled} of {name}" for name, entry in NETWORKS.items()
+)
 _OPTIONS = (
     network_option(help="Network to train."),
     click.option(
@@ -39,7 +41,7 @@ _OPTIONS = (
         "--freeze-below",
         metavar="LAYER",
         help="Freeze this layer and all below it, with their Batch Renorm moments (the means and "
-        "variances that normalise each layer): images freezes nothing, pool6 all but the last "
+        "variances that normalise each layer): images freezes nothing, the pooled layer all but the last "
         "layer. `lrtflite layers` lists the names.",
         show_default=f"{_frozen}; images for a backbone or --weights none",
     ),
