@@ -41,8 +41,8 @@ _OPTIONS = (
         "--freeze-below",
         metavar="LAYER",
         help="Freeze this layer and all below it, with their Batch Renorm moments (the means and "
-        "variances that normalise each layer): images freezes nothing, the pooled layer all but the last "
-        "layer. `lrtflite layers` lists the names.",
+        "variances that normalise each layer): images freezes nothing, the pooled layer all but "
+        "the last layer. `lrtflite layers` lists the names.",
         show_default=f"{_frozen}; images for a backbone or --weights none",
     ),
     click.option(
