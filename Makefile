@@ -44,6 +44,7 @@ WEIGHTS := $(or $(wildcard $(SHARED)/weights/mobilenet_v1_1.0_imagenet_notop.npz
 bench: build/alpha-1.0/manifest.json  ## slow studies: speed, memory, accuracy
 	$(BIN)/python benchmarks/app_session.py build/alpha-1.0
 	$(BIN)/python benchmarks/training_step.py --layers-table
+	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/training_step.py --networks
 	$(BIN)/python benchmarks/synthetic_strategies.py
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/photographs.py
 	test ! -d $(SHARED)/data || \

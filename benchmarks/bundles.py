@@ -15,6 +15,11 @@ ROOT = Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 SHARED = Path(os.environ.get("LRTFLITE_SHARED") or ROOT.parent / "shared")
 IMAGENET = SHARED / "weights/mobilenet_v1_1.0_imagenet_notop.npz"
+# ImageNet weights of each network.
+WEIGHTS = {
+    "mobilenet_v1": IMAGENET,
+    "mobilenet_v2": SHARED / "weights/mobilenet_v2_1.0_imagenet_notop.npz",
+}
 PHOTOGRAPHS = SHARED / "data/caltech50_128"
 
 

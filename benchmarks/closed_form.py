@@ -8,7 +8,7 @@
 The streams are those of replay_layers.py and few_pictures.py. Temperatures and tolerances were
 chosen on the validation split of the photographs and on worlds 1000 and 1001.
 
-    python benchmarks/closed_form.py photographs [--seeds 0 1 2]
+    python benchmarks/closed_form.py photographs [--seeds 0 1 2] [--network mobilenet_v2]
     python benchmarks/closed_form.py few     # twelve classes of 3, 6, 12 and 20 frames, validation
     python benchmarks/closed_form.py times
 """
@@ -22,22 +22,22 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from bundles import converted
+from bundles import WEIGHTS, converted
 from replay_layers import CASES, Case
 from worlds import World, extract
 
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.machine import this_machine
 from lrtflite.metrics import accuracy
+from lrtflite.networks import NETWORKS
 from lrtflite.runtime import describe_runtime, pick_runtime
 
 ONE_BY_ONE = {"photographs": 0, "shifted": 1000, "synthetic": 1000}  # seed of the data set
 DRAWS, CLASSES, PICTURES = 6, 12, 20
 # Frames of each class where there are few, and the first draw of validation.
 FEW, VALIDATION = (3, 6, 12, 20), 100
-POOLED = "conv5_6/sep"
-# Latents of `pool6` serve three strategies, those of the pooled layer two.
-ROWS = (("pool6", "cwr"), ("pool6", "lda"), ("pool6", "ncm"), (POOLED, "lda"), (POOLED, "ncm"))
+# Layer below the last one whose average is compared with the last one.
+POOLED = {"mobilenet_v1": "conv5_6/sep", "mobilenet_v2": "block_16"}
 # Sessions until the memory of CWR* is full, and those that are timed.
 FILLING, ROUNDS = 60, 30
 
@@ -47,6 +47,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("case", choices=[*CASES, "few", "times"])
+    parser.add_argument("--network", choices=WEIGHTS, default="mobilenet_v1")
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--validation", action="store_true", help="judge a quarter of the training")
     parser.add_argument("--runtime", default="auto")
@@ -61,22 +62,27 @@ def main() -> None:
 
 
 def bundle_of(case: Case, layer: str, strategy: str, *, preset: str | None = None) -> Bundle:
-    words = ["--replay-layer", layer, "--weights", case.weights, "--strategy", strategy]
-    words += ["--pooled"] if layer == POOLED else []
-    backbone = "demo" if case.weights == "demo" else "imagenet"
-    name = f"closed-form/{backbone}-{layer.replace('/', '-')}-{strategy}"
+    words = [*case.words(layer), "--strategy", strategy]
+    words += ["--pooled"] if layer == POOLED[case.network] else []
+    name = f"closed-form/{case.name(layer)}-{strategy}"
     if preset is not None:
         words, name = [*words, "--preset", preset], f"{name}-{preset}"
     return Bundle.open(converted(name, words))
 
 
+def table_rows(network: str) -> list[tuple[str, str]]:
+    """Return layers and strategies: the latents of a layer serve several strategies."""
+    last, pooled = NETWORKS[network].pooled, POOLED[network]
+    return [(last, "cwr"), (last, "lda"), (last, "ncm"), (pooled, "lda"), (pooled, "ncm")]
+
+
 def rows(arguments: argparse.Namespace) -> Iterator[str]:
-    case = CASES[arguments.case]
+    case = CASES[arguments.case].of_network(arguments.network)
     seeds = arguments.seeds or case.seeds
     yield "| layer, strategy | accuracy by seed | mean | confidence | one by one, six draws |"
     yield "| --- | --- | --- | --- | --- |"
     worlds: dict[tuple[str, int], World] = {}
-    for layer, strategy in ROWS:
+    for layer, strategy in table_rows(case.network):
         bundle = bundle_of(case, layer, strategy)
         found, sure = [], []
         for seed in seeds:
@@ -89,7 +95,7 @@ def rows(arguments: argparse.Namespace) -> Iterator[str]:
             found.append(right)
             sure.append(confidence)
         single = one_by_one(bundle, case, ONE_BY_ONE[arguments.case], arguments)
-        name = f"{layer}{', pooled' if layer == POOLED else ''}, {strategy}"
+        name = f"{layer}{', pooled' if layer == POOLED[case.network] else ''}, {strategy}"
         shown = " ".join(f"{value:.3f}" for value in found)
         yield f"| {name} | {shown} | {np.mean(found):.3f} | {np.mean(sure):.3f} | {single:.3f} |"
 

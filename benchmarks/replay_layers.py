@@ -19,10 +19,10 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from bundles import IMAGENET, PHOTOGRAPHS, converted
+from bundles import IMAGENET, PHOTOGRAPHS, WEIGHTS, converted
 from worlds import World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
@@ -39,6 +39,26 @@ class Case:
     weights: str
     memory: int
     seeds: tuple[int, ...]
+    network: str = "mobilenet_v1"
+
+    def of_network(self, network: str) -> Case:
+        """Return the same stream with another network's ImageNet weights."""
+        if network == self.network:
+            return self
+        if self.weights == "demo":
+            raise LrtfliteError(f"Expected mobilenet_v1 for the demo backbone, got {network!r}")
+        return replace(self, weights=str(WEIGHTS[network]), network=network)
+
+    def words(self, layer: str) -> list[str]:
+        """Return the options of `convert` for this backbone."""
+        return ["--network", self.network, "--replay-layer", layer, "--weights", self.weights]
+
+    def name(self, layer: str) -> str:
+        """Return a name for a bundle at a layer."""
+        backbone = "demo" if self.weights == "demo" else "imagenet"
+        if self.network != "mobilenet_v1":
+            backbone += f"-{self.network}"
+        return f"{backbone}-{layer.replace('/', '-')}"
 
 
 CASES = {
@@ -53,6 +73,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("case", choices=CASES)
+    parser.add_argument("--network", choices=WEIGHTS, default="mobilenet_v1")
     parser.add_argument("--layers", nargs="+", default=["pool6", "conv5_6/dw", "conv5_4/dw"])
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument(
@@ -69,7 +90,7 @@ def main() -> None:
     parser.add_argument("--runtime", default="auto")
     arguments = parser.parse_args()
     try:
-        print(run(CASES[arguments.case], arguments))
+        print(run(CASES[arguments.case].of_network(arguments.network), arguments))
     except LrtfliteError as error:
         sys.exit(f"Error: {error}")
 
@@ -136,9 +157,7 @@ def judge(
 
 def convert(case: Case, layer: str) -> Bundle:
     """Return the bundle of a layer, which is converted only once."""
-    name = "demo" if case.weights == "demo" else "imagenet"
-    words = ["--replay-layer", layer, "--weights", case.weights]
-    return Bundle.open(converted(f"layers/{name}-{layer.replace('/', '-')}", words))
+    return Bundle.open(converted(f"layers/{case.name(layer)}", case.words(layer)))
 
 
 if __name__ == "__main__":

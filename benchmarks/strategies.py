@@ -8,6 +8,7 @@ with a full memory, in a process of its own, as `convert` measured it. Strategie
 keep no latents.
 
     python benchmarks/strategies.py synthetic|photographs|shifted [--layer pool6] [--seeds 2000 ...]
+        [--network mobilenet_v2]
     python benchmarks/strategies.py synthetic --only cwr --preset paper
     python benchmarks/strategies.py synthetic --only ewc --rate penalty=1000 --seeds 1000 1001
 """
@@ -20,6 +21,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from bundles import WEIGHTS
 from closed_form import bundle_of
 from replay_layers import CASES, Case
 from worlds import World, extract
@@ -27,6 +29,7 @@ from worlds import World, extract
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.machine import this_machine
 from lrtflite.metrics import accuracy, class_accuracy
+from lrtflite.networks import NETWORKS
 from lrtflite.runtime import describe_runtime, pick_runtime
 
 AT_LAST = ("cwr", "ewc", "lwf", "naive", "lda", "dslda", "ncm")
@@ -42,7 +45,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("case", choices=CASES)
-    parser.add_argument("--layer", default="pool6")
+    parser.add_argument("--network", choices=WEIGHTS, default="mobilenet_v1")
+    parser.add_argument("--layer", help="[the last layer below the classifier]")
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--seeds", type=int, nargs="+")
     parser.add_argument("--validation", action="store_true", help="judge a quarter of the training")
@@ -50,8 +54,9 @@ def main() -> None:
     parser.add_argument("--rate", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--runtime", default="auto")
     arguments = parser.parse_args()
-    case = CASES[arguments.case]
-    pooled = arguments.layer == "pool6"
+    last = NETWORKS[arguments.network].pooled
+    layer = arguments.layer or last
+    pooled = layer == last
     names = arguments.only or (AT_LAST if pooled else ABOVE)
     worlds: dict[int, World] = {}
     titles = (
@@ -60,8 +65,9 @@ def main() -> None:
     print(f"| {titles.replace(',', ' |')} |")
     print(f"|{' --- |' * len(titles.split(','))}")
     try:
+        case = CASES[arguments.case].of_network(arguments.network)
         for name in names:
-            bundle = bundle_of(case, arguments.layer, name, preset=arguments.preset)
+            bundle = bundle_of(case, layer, name, preset=arguments.preset)
             never = pooled and name in CLOSED
             always = not pooled and name in CLOSED
             for size in (0,) if never else (case.memory,) if always else (case.memory, 0):

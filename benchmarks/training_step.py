@@ -7,6 +7,7 @@ turns, so that other programs on the machine disturb all equally. Bundles are co
 build/steps.
 
     python benchmarks/training_step.py [--layers-table [--layers LAYER ...]]
+    python benchmarks/training_step.py --networks     # MobileNetV1 and MobileNetV2 side by side
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from bundles import IMAGENET, converted, lrtflite, say
+from bundles import IMAGENET, WEIGHTS, converted, lrtflite, say
 from step_workers import ANSWER, Worker
 
 from lrtflite.bundle import Bundle
@@ -35,6 +36,8 @@ from lrtflite.runtime import describe_runtime, installed_runtimes, pick_runtime
 
 LAYER, BATCH, NEW = "conv5_4/dw", 128, 21
 BATCHES = (32, 64, 128, 256)
+# Layers of both networks above which about the same number of operations trains.
+SIDE_BY_SIDE = {"mobilenet_v1": LAYER, "mobilenet_v2": "block_6"}
 TORCH = {
     "torch-renorm": "PyTorch, Batch Renorm in Python",
     "torch-batchnorm": "PyTorch, its fused Batch Norm",
@@ -52,6 +55,10 @@ def main() -> None:
     print(f"One SGD step, wall time, 1 thread; load {load:.1f} before the run", flush=True)
     try:
         pick_runtime("litert")  # every section needs it
+        if arguments.networks:
+            print(networks(arguments.rounds, arguments.steps))
+            print(f"\n{this_machine()}; {versions()}")
+            return
         print(comparison(weights, arguments.rounds, arguments.steps), flush=True)
         print(batch_sizes(weights, arguments.rounds, arguments.steps), flush=True)
         if arguments.layers_table:
@@ -74,6 +81,7 @@ def parse() -> argparse.Namespace:
         metavar="LAYER",
         help="layers of the table [all of them, which take an hour to convert]",
     )
+    parser.add_argument("--networks", action="store_true", help="compare two networks only")
     parser.add_argument("--weights", default=weights, help="[%(default)s]")
     arguments = parser.parse_args()
     if min(arguments.rounds, arguments.steps) < 1:
@@ -115,6 +123,39 @@ def comparison(weights: str, rounds: int, steps: int) -> str:
         lines.append("PyTorch is not installed, so its rows are missing: pip install torch==2.13.0")
     lines.append("of files: the part of the process that is mapped from files, such as libraries")
     return "\n".join(lines)
+
+
+def networks(rounds: int, steps: int) -> str:
+    """Compare the time per operation of two networks, on every runtime, taking turns."""
+    rows = [["", "ms/step", "quartiles", "M ops/pattern", "ns per 1000 ops", "ratio", "peak RSS"]]
+    for runtime in installed_runtimes():
+        bundles = {
+            name: bundle_of(str(WEIGHTS[name]), layer, BATCH, network=name)
+            for name, layer in SIDE_BY_SIDE.items()
+        }
+        contestants = [(runtime, bundle) for bundle in bundles.values()]
+        found = measure(contestants, rounds=rounds, steps=steps)
+        ops = [ops_above(name, layer) for name, layer in SIDE_BY_SIDE.items()]
+        for (name, layer), timing, count in zip(SIDE_BY_SIDE.items(), found, ops):
+            ratio = timing.ratio_to(found[0]) * ops[0] / count
+            rows.append(
+                [
+                    f"{describe_runtime(runtime)}, {name} {layer}",
+                    *timing.cells(),
+                    f"{count / 1e6:.1f}",
+                    f"{timing.median * 1e9 / (BATCH * count):.0f}",
+                    f"{ratio:.2f}",
+                    timing.memory()[0],
+                ]
+            )
+    return "\n".join(table(rows))
+
+
+def ops_above(network: str, layer: str) -> float:
+    """Return the operations above a layer for one pattern, as `lrtflite layers` counts them."""
+    found = json.loads(lrtflite(["layers", "--network", network, "--json"]))
+    (row,) = [row for row in found["layers"] if row["name"] == layer]
+    return float(found["total"]["ops"] * row["computation"] / 100)
 
 
 def batch_sizes(weights: str, rounds: int, steps: int) -> str:
@@ -196,10 +237,12 @@ def measure(contestants: Sequence[tuple[str, Path]], *, rounds: int, steps: int)
     ]
 
 
-def bundle_of(weights: str, layer: str, batch: int) -> Path:
+def bundle_of(weights: str, layer: str, batch: int, *, network: str = "mobilenet_v1") -> Path:
     """Return the bundle for a layer and a batch size."""
     name = layer.replace("/", "-") + (f"-{batch}" if batch != BATCH else "")
     words = ["--replay-layer", layer, "--weights", weights, "--alpha", "1.0"]
+    if network != "mobilenet_v1":
+        name, words = f"{network}-{name}", [*words, "--network", network]
     words += ["--batch-size", str(batch), "--new-per-batch", str(batch * NEW // BATCH)]
     return converted(f"steps/{name}", words)
 

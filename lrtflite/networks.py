@@ -47,6 +47,8 @@ class Architecture:
         build: "module:function" that returns the `Network`, from the keywords `weights`, `alpha`
             and `input_size`.
         named_weights: weights that have a name, the default first; any other weights are a file.
+        freeze_below: layer at and below which host training of a first batch freezes the network by
+            default; empty for the pooled layer.
         explain_layer: raises a ModelError with better advice for some names of other layers.
     """
 
@@ -59,6 +61,7 @@ class Architecture:
     build: str
     named_weights: tuple[str, ...] = ("none",)
     refit_layer: str = ""
+    freeze_below: str = ""
     explain_layer: Callable[[str], None] | None = None
 
     @property
@@ -87,5 +90,9 @@ class Architecture:
 
 
 NETWORKS: Table[Architecture] = Table(
-    "network", {"mobilenet_v1": "lrtflite.layer_names:MOBILENET_V1"}
+    "network",
+    {
+        "mobilenet_v1": "lrtflite.layer_names:MOBILENET_V1",
+        "mobilenet_v2": "lrtflite.mobilenet_v2_names:MOBILENET_V2",
+    },
 )

@@ -12,6 +12,7 @@ from lrtflite.replay.codecs import CODECS
 from lrtflite.table import first_sentence
 from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.learner_options import all_of, memory_options
+from lrtflite_cli.network_option import network_option
 from lrtflite_cli.rate_options import rate_options
 
 if TYPE_CHECKING:
@@ -43,18 +44,12 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             help="Average the replay layer's output over all pixels: this makes a small latent, "
             "and only the last layer trains.",
         ),
-        click.option(
-            "--network",
-            type=click.Choice(list(NETWORKS)),
-            default=next(iter(NETWORKS)),
-            show_default=True,
-            help="Network to convert.",
-        ),
+        network_option(help="Network to convert."),
         *_own_model(),
         click.option(
             "--weights",
             help=f"Instead of --model: {weights}, or a .npz, .h5 or .keras file.",
-            show_default="the first of these",
+            show_default="the network's first of these",
         ),
         click.option(
             "--alpha",

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrtflite.layer_names import MOBILENET_V1
+from lrtflite.networks import NETWORKS, Architecture
+from lrtflite_cli.network_option import network_option
 
 if TYPE_CHECKING:
     from lrtflite.host.cost import NetworkCost
@@ -19,7 +20,7 @@ NOTE = (
     "bytes/latent: 4 bytes per value (float32); 1 for images (uint8).\n"
     "pooled: bytes of the layer's average over all pixels (convert --pooled), above which only\n"
     "the last layer trains.\n"
-    "weights: with one bias per channel, as the paper counts them; the network has no biases."
+    "weights: with one bias per channel, as the paper counts them; the networks have no biases."
 )
 # Weights of the paper's network, as its table counts them.
 PAPER_WEIGHTS = 3_247_282
@@ -29,8 +30,12 @@ PAPER_NOTE = (
 
 
 @click.command()
+@network_option(help="Network to list.")
 @click.option(
-    "--alpha", default=1.0, show_default=True, help="Width of the network, relative to the paper's."
+    "--alpha",
+    default=1.0,
+    show_default=True,
+    help="Width of the network, relative to its authors'.",
 )
 @click.option(
     "--input-size", default=128, show_default=True, help="Side of the square frames, in pixels."
@@ -40,11 +45,13 @@ PAPER_NOTE = (
     type=click.IntRange(min=1),
     default=50,
     show_default=True,
-    help=f"Classes of the last layer, {MOBILENET_V1.classifier}.",
+    help="Classes of the last layer.",
 )
 @click.option("--model", type=click.Path(), help="Your own Keras model instead: .keras or .h5.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(alpha: float, input_size: int, classes: int, model: str | None, as_json: bool) -> None:
+def command(
+    network: str, alpha: float, input_size: int, classes: int, model: str | None, as_json: bool
+) -> None:
     """Compare the cost of the possible replay layers.
 
     The network is split at its replay layer. The output of that layer for a frame, a latent, is
@@ -58,13 +65,17 @@ def command(alpha: float, input_size: int, classes: int, model: str | None, as_j
         show_own_layers(model, as_json=as_json, table=_print_table)
         return
     from lrtflite.host.cost import network_cost
-    from lrtflite.host.mobilenet import mobilenet_v1
+    from lrtflite.host.family import find_family
 
-    cost = network_cost(mobilenet_v1(alpha=alpha, input_size=input_size, classes=classes))
+    architecture = NETWORKS.choose(network)
+    family = find_family(network)
+    built = family.build(alpha=alpha, input_size=input_size, classes=classes)
+    cost = network_cost(built, architecture)
     if as_json:
         click.echo(
             json.dumps(
                 {
+                    "network": network,
                     "alpha": alpha,
                     "input_size": input_size,
                     "classes": classes,
@@ -75,18 +86,19 @@ def command(alpha: float, input_size: int, classes: int, model: str | None, as_j
             )
         )
         return
-    title = f"{MOBILENET_V1.title}, alpha {alpha:g}, {input_size}x{input_size}, {classes} classes"
-    _print_table(title, _rows(cost))
+    size = f"{input_size}x{input_size}"
+    title = f"{architecture.title}, alpha {alpha:g}, {size}, {classes} classes"
+    _print_table(title, _rows(cost, architecture))
     click.echo(NOTE)
     if cost.weights == PAPER_WEIGHTS:
         click.echo(PAPER_NOTE)
 
 
-def _rows(cost: NetworkCost) -> list[tuple[str, ...]]:
+def _rows(cost: NetworkCost, architecture: Architecture) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for layer in cost.layers:
-        is_input = MOBILENET_V1.reads_frames(layer.name)
-        is_classifier = layer.name == MOBILENET_V1.classifier
+        is_input = architecture.reads_frames(layer.name)
+        is_classifier = layer.name == architecture.classifier
         rows.append(
             (
                 layer.name,

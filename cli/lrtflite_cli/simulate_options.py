@@ -54,7 +54,9 @@ def _protocol() -> Callable[[Any], Any]:
         default=plan.PROTOCOLS[0],
         show_default=True,
         help="Which classes come in which session. nic (new instances and classes): the paper's "
-        "benchmark, in which sessions bring new classes and old ones again. app: the paper's app, "
+        "first benchmark, in which sessions bring new classes and old ones again. ni (new "
+        "instances): its second one, in which the first session has all classes and each later "
+        "session has new frames of them. app: the paper's app, "
         f"which learns one new class per session from {plan.APP_FRAMES} frames at {plan.APP_FPS} "
         f"fps, in {plan.APP_EPOCHS} epochs, with memory {plan.APP_REPLAY_SIZE}.",
     )
@@ -76,21 +78,21 @@ def _rival() -> Callable[[Any], Any]:
 
 def _stream() -> tuple[Callable[[Any], Any], ...]:
     from lrtflite.data import StreamOptions
-    from lrtflite_firmware_sim.plan import APP_FRAMES, APP_VISITS
+    from lrtflite_firmware_sim.plan import APP_FRAMES, APP_VISITS, NI_VISITS
 
     default = StreamOptions()
     return (
         click.option(
             "--first-classes",
             type=POSITIVE,
-            help="Classes in the first session. Each later session has one class.",
+            help="Classes in the first session. Each later session has one class. Not for ni.",
             show_default=f"{default.first_classes}",
         ),
         click.option(
             "--visits",
             type=POSITIVE,
             help="Visits to each class: sessions in which it is taught, each with other frames.",
-            show_default=f"{default.visits}; app: {APP_VISITS}",
+            show_default=f"{default.visits}; ni: {NI_VISITS}; app: {APP_VISITS}",
         ),
         click.option(
             "--batch-frames",

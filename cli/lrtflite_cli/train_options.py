@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrtflite.networks import NETWORKS
+from lrtflite_cli.network_option import network_option
+
 if TYPE_CHECKING:
     from lrtflite.host.training import TrainOptions
 
 POSITIVE = click.IntRange(min=1)
 
+_frozen = "; ".join(
+    f"{entry.freeze_below or entry.pooled} of {name}" for name, entry in NETWORKS.items()
+)
 _OPTIONS = (
+    network_option(help="Network to train."),
     click.option(
         "--weights",
-        help="Initial weights: demo, imagenet, none (random), or a file.",
-        show_default="demo; none for a backbone",
+        help="Initial weights: demo (mobilenet_v1 only), imagenet, none (random), or a file.",
+        show_default="demo, or imagenet for another network; none for a backbone",
     ),
     click.option(
         "--alpha",
@@ -34,9 +41,9 @@ _OPTIONS = (
         "--freeze-below",
         metavar="LAYER",
         help="Freeze this layer and all below it, with their Batch Renorm moments (the means and "
-        "variances that normalise each layer): images freezes nothing, pool6 all but the last "
-        "layer. `lrtflite layers` lists the names.",
-        show_default="conv6/dw; images for a backbone or --weights none",
+        "variances that normalise each layer): images freezes nothing, the pooled layer all but "
+        "the last layer. `lrtflite layers` lists the names.",
+        show_default=f"{_frozen}; images for a backbone or --weights none",
     ),
     click.option(
         "--all-classes",
@@ -149,8 +156,14 @@ def chosen_options(
         )
     if all_classes or (dataset.startswith("folder:") and not stream):
         chosen["first_classes"] = None
+    architecture = NETWORKS.choose(chosen["network"])
+    if schedule != "backbone":
+        chosen.setdefault("weights", architecture.named_weights[0])
+        frozen = architecture.freeze_below or architecture.pooled
+        if chosen["weights"] != "none":
+            chosen.setdefault("freeze_below", frozen)
     if chosen.get("weights") == "none":
-        chosen.setdefault("freeze_below", "images")
+        chosen.setdefault("freeze_below", architecture.replay_layers[0])
     if chosen.get("patience") == 0:
         chosen["patience"] = None
     options = replace(BACKBONE if schedule == "backbone" else FIRST_BATCH, seed=seed, **chosen)

@@ -21,7 +21,7 @@ from lrtflite_converters.keras_file import is_of_this_project
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.own_network import read_network
 from lrtflite_converters.quantise.calibration import Calibration
-from lrtflite_converters.source import Source
+from lrtflite_converters.source import TRAINED_NETWORKS, Source
 
 
 def convert(
@@ -76,7 +76,13 @@ def find_network(source: Source) -> Network:
                 f"{source.scale}; leave it out"
             )
         origin = f"{path.name}, trained on the host"
-        return Network(architecture, load_model(path), scale_frames, origin)
+        model = load_model(path)
+        if model.name in TRAINED_NETWORKS and model.name != source.network:
+            raise ModelError(
+                f"Expected a {source.network} in {path}, got a {model.name}; "
+                f"use --network {model.name}"
+            )
+        return Network(architecture, model, scale_frames, origin)
     module, _, function = architecture.build.partition(":")
     build: Callable[..., Network] = getattr(import_module(module), function)
     return build(weights=source.named_weights, alpha=source.alpha, input_size=source.input_size)

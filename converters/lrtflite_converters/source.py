@@ -11,8 +11,8 @@ from lrtflite.layer_names import check_network
 from lrtflite.networks import NETWORKS
 from lrtflite_converters.scaling import Scaling, read_scaling
 
-# The network of saved models.
-FIRST_NETWORK = "mobilenet_v1"
+# The networks of saved models.
+TRAINED_NETWORKS = ("mobilenet_v1", "mobilenet_v2")
 # Endings by which a single label is treated as the name of a missing file.
 LABEL_FILES = (".txt", ".csv", ".names", ".labels")
 
@@ -44,10 +44,10 @@ class Source:
                     "Expected --model, or --weights and --alpha, got both; leave --weights and "
                     "--alpha out, because a model has its own"
                 )
-            if self.network != FIRST_NETWORK:
+            if self.network not in TRAINED_NETWORKS:
                 raise ModelError(
-                    f"Expected --model without --network, got {self.network!r}; leave --network or "
-                    "--model out"
+                    f"Expected --model with the network {' or '.join(TRAINED_NETWORKS)}, which "
+                    f"`lrtflite train` saves, got {self.network!r}; leave --network or --model out"
                 )
             if not Path(self.model).is_file():
                 raise ModelError(
@@ -69,7 +69,7 @@ class Source:
 
     def _check_features(self, features: str) -> None:
         others = (self.model, self.weights, self.alpha)
-        if any(other is not None for other in others) or self.network != FIRST_NETWORK:
+        if any(other is not None for other in others) or self.network != TRAINED_NETWORKS[0]:
             raise ModelError(
                 "Expected --features alone, got --model, --network, --weights or --alpha too; "
                 "leave them out, because a .tflite model has its own weights"

@@ -1,8 +1,9 @@
 """The plan of a simulation: the data set, its stream of sessions and the training of each one.
 
-There are two protocols. `nic` is the paper's benchmark: new instances and classes, in which
-sessions bring new classes and old ones again. `app` is the paper's Android application, which
-records 20 seconds of video at 5 fps for each new class.
+There are three protocols. `nic` is the paper's first benchmark: new instances and classes, in which
+sessions bring new classes and old ones again. `ni` is its second one: new instances, in which the
+first session has all classes, and each later session has new frames of them. `app` is the paper's
+Android application, which records 20 seconds of video at 5 fps for each new class.
 """
 
 from __future__ import annotations
@@ -15,10 +16,12 @@ from lrtflite.arguments import whole_number
 from lrtflite.data import (
     Batch,
     FrameSource,
+    ListedSource,
     OnFile,
     StreamOptions,
     describe_stream,
     make_stream,
+    ni_stream,
     nic_stream,
     open_source,
     source_notes,
@@ -36,7 +39,9 @@ from lrtflite_firmware_sim.rivals.checks import (
     check_rival_options,
 )
 
-PROTOCOLS = ("nic", "app")
+PROTOCOLS = ("nic", "ni", "app")
+# Sessions of the paper's benchmark of new instances.
+NI_VISITS = 12
 # Frames per second of the app's camera, frames per session, and sessions per class.
 APP_FPS = 5
 APP_FRAMES = 100
@@ -76,6 +81,11 @@ class SimulateOptions:
             raise InputError(
                 f"Expected a protocol of {', '.join(PROTOCOLS)}, got {self.protocol!r}; "
                 "choose one of these"
+            )
+        if self.protocol == "ni" and self.first_classes is not None:
+            raise InputError(
+                f"Expected no first_classes with the protocol ni, got {self.first_classes}; leave "
+                "it out, because the first session has all classes"
             )
         if self.sessions is not None:
             whole_number("sessions", self.sessions, least=1)
@@ -133,16 +143,16 @@ def make_plan(
     check_room(source, manifest.labels)
     taught = frozenset(label for label, name in enumerate(source.classes) if name in known)
     stream = _stream_options(options, shipped=bool(taught))
-    make = nic_stream if app else make_stream
+    own = _uses_own_stream(options.protocol, source)
+    make = _STREAMS[options.protocol] if own else make_stream
     batches = make(source, stream, known=taught)
     learner = _learner_options(manifest, options)
     if rival is not None:
         per_session = [len(batch.classes) for batch in batches[: options.sessions]]
         check_rival_memory(rival, learner.replay_size or 0, per_session)
     facts = {**describe_stream(source, stream), "dataset": spec}
-    if app:
-        # The app uses its own stream, even if the data set comes with published batches.
-        facts.update({**asdict(stream), "protocol": "app"})
+    if own:
+        facts.update({**asdict(stream), "protocol": options.protocol})
         facts["first_classes"] = len(batches[0].classes)
     return Plan(
         source=source,
@@ -156,10 +166,30 @@ def make_plan(
             *source_notes(source),
             *(_app_notes(batches, stream, shipped=bool(taught)) if app else ()),
             *(_mini_batch_notes(manifest) if app and rival is None else ()),
-            *_stream_notes(batches, source, known=len(known), shipped=len(taught)),
+            *_stream_notes(
+                batches,
+                source,
+                known=len(known),
+                shipped=len(taught),
+                repeats=options.protocol == "ni" or is_ni(source),
+            ),
             *(_advice(manifest, batches, known=len(known)) if rival is None else ()),
         ),
     )
+
+
+def is_ni(source: FrameSource) -> bool:
+    """Return whether a source's published batches are of the protocol `ni`."""
+    return isinstance(source, ListedSource) and source.protocol.split(",")[0] == "ni"
+
+
+def _uses_own_stream(protocol: str, source: FrameSource) -> bool:
+    """Return whether the protocol decides the batches, even if the authors published some."""
+    return protocol == "app" or (protocol == "ni" and not is_ni(source))
+
+
+_VISITS = {"app": APP_VISITS, "ni": NI_VISITS}
+_STREAMS = {"app": nic_stream, "ni": ni_stream}
 
 
 def _rival_note(manifest: Manifest, rival: str) -> str:
@@ -190,7 +220,7 @@ def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions
     app = options.protocol == "app"
     given = {
         "first_classes": 1 if shipped and options.first_classes is None else options.first_classes,
-        "visits": APP_VISITS if app and options.visits is None else options.visits,
+        "visits": _VISITS.get(options.protocol) if options.visits is None else options.visits,
         "batch_frames": APP_FRAMES
         if app and options.batch_frames is None
         else options.batch_frames,
@@ -207,7 +237,7 @@ def _advice(manifest: Manifest, batches: list[Batch], *, known: int) -> tuple[st
 
 
 def _stream_notes(
-    batches: list[Batch], source: FrameSource, *, known: int, shipped: int
+    batches: list[Batch], source: FrameSource, *, known: int, shipped: int, repeats: bool
 ) -> tuple[str, ...]:
     if known and not shipped:
         return (
@@ -219,7 +249,7 @@ def _stream_notes(
             f"The bundle knows {shipped} of the {len(source.classes)} classes: they are tested "
             "from the start, and taught again only in later visits.",
         )
-    if len(source.classes) > 1 and len(batches[0].classes) == len(source.classes):
+    if not repeats and len(source.classes) > 1 and len(batches[0].classes) == len(source.classes):
         return (
             "Every class is in the first session, so no class is new later: give a smaller "
             "--first-classes to add classes later.",

@@ -22,6 +22,7 @@ from lrtflite.data.stream import (
     StreamOptions,
     describe_stream,
     make_stream,
+    ni_stream,
     nic_stream,
     whole_batch,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "StreamOptions",
     "describe_stream",
     "make_stream",
+    "ni_stream",
     "nic_stream",
     "open_source",
     "skipped_files",

@@ -134,7 +134,8 @@ class FolderSource:
         def reader(indices: Sequence[int]) -> Iterator[Frame]:
             return read_frames(file, [start + i for i in indices], size)
 
-        return Clip(label, f"{self.classes[label]}/{file.name}", stop - start, reader)
+        name, length = f"{self.classes[label]}/{file.name}", stop - start
+        return Clip(label, name, length, reader, files=file.suffix.lower() in STILLS)
 
 
 def open_folder(request: SourceRequest) -> FolderSource:

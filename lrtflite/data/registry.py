@@ -57,6 +57,11 @@ SOURCES: Table[SourceEntry] = Table(
             takes="PATH",
             summary="the CORe50 benchmark",
         ),
+        "openloris": SourceEntry(
+            "lrtflite.data.openloris.source:open_openloris",
+            takes="PATH",
+            summary="the OpenLORIS-object benchmark",
+        ),
     },
 )
 

@@ -21,13 +21,15 @@ class Clip:
     """A run of frames of one class that belong together: a video, or a single image.
 
     `label` indexes the source's `classes`. `reader` takes ascending indices below `length` and
-    yields the frame of each index. Frames are read only during iteration.
+    yields the frame of each index. Frames are read only during iteration. `files` is True if each
+    frame is a file of its own, so that any frame can be read again at once.
     """
 
     label: int
     name: str
     length: int
     reader: Callable[[Sequence[int]], Iterator[Frame]] = field(repr=False, compare=False)
+    files: bool = False
 
     def read(self, indices: Sequence[int] | None = None) -> Iterator[Frame]:
         """Yield the frames at `indices` (ascending, no repeats), or all frames if None."""

@@ -1,7 +1,8 @@
-"""Cut a source's training clips into batches: NIC, "new instances and classes".
+"""Cut a source's training clips into batches: NIC, "new instances and classes", and NI.
 
-A device learns one batch in one session. The first batch has several classes. Each later batch has
-a single class, new or seen before (Lomonaco et al., NICv2).
+A device learns one batch in one session. In NIC the first batch has several classes, and each later
+batch has a single class, new or seen before (Lomonaco et al., NICv2). In NI, "new instances", every
+batch has all classes, each in frames of its own.
 """
 
 from __future__ import annotations
@@ -125,22 +126,7 @@ def nic_stream(
     """
     options = options or StreamOptions()
     rng = np.random.default_rng(options.seed)
-    clips: dict[int, list[Clip]] = {label: [] for label in range(len(source.classes))}
-    for clip in source.train_clips():
-        clips[clip.label].append(clip)
-    for label, of_class in clips.items():
-        if not of_class:
-            raise DataError(
-                f"Expected training frames of class {source.classes[label]!r} in {source.name}, "
-                "got none; add some or remove the class"
-            )
-    if not clips:
-        raise DataError(f"Expected at least one class in {source.name}, got none; add one")
-
-    visits = [
-        [_cap(parts, options.batch_frames) for parts in _visits(clips[label], options.visits, rng)]
-        for label in clips
-    ]
+    visits = _all_visits(source, options, rng)
     order = [label for label in rng.permutation(len(visits)).tolist() if label not in known]
     first = set(order[: options.first_classes])
     opening = Batch(tuple(part for label in sorted(first) for part in visits[label][0]))
@@ -152,6 +138,60 @@ def nic_stream(
             "add others, or show these again with --visits 2"
         )
     return stream
+
+
+def ni_stream(
+    source: FrameSource,
+    options: StreamOptions | None = None,
+    *,
+    known: frozenset[int] = frozenset(),
+) -> list[Batch]:
+    """Return batches of all classes, as in the paper's OpenLORIS: batch k has visit k of each.
+
+    Visits are those of `nic_stream`. Labels in `known` have had their first visit before the stream
+    begins. A class with fewer visits is missing from the last batches.
+
+    INVARIANT: no frame is in two batches, no batch is empty.
+    """
+    options = options or StreamOptions()
+    visits = _all_visits(source, options, np.random.default_rng(options.seed))
+    stream = []
+    for number in range(max(map(len, visits))):
+        parts = tuple(
+            part
+            for label, of_class in enumerate(visits)
+            if number < len(of_class) and not (number == 0 and label in known)
+            for part in of_class[number]
+        )
+        if parts:
+            stream.append(Batch(parts))
+    if not stream:
+        raise InputError(
+            f"Expected new frames in {source.name}, got only classes that the bundle knows; "
+            "add others, or show these again with --visits 2"
+        )
+    return stream
+
+
+def _all_visits(
+    source: FrameSource, options: StreamOptions, rng: np.random.Generator
+) -> list[list[tuple[Part, ...]]]:
+    """Return the visits of each class; raise DataError for a class without frames."""
+    clips: dict[int, list[Clip]] = {label: [] for label in range(len(source.classes))}
+    for clip in source.train_clips():
+        clips[clip.label].append(clip)
+    for label, of_class in clips.items():
+        if not of_class:
+            raise DataError(
+                f"Expected training frames of class {source.classes[label]!r} in {source.name}, "
+                "got none; add some or remove the class"
+            )
+    if not clips:
+        raise DataError(f"Expected at least one class in {source.name}, got none; add one")
+    return [
+        [_cap(parts, options.batch_frames) for parts in _visits(clips[label], options.visits, rng)]
+        for label in clips
+    ]
 
 
 def _mix(

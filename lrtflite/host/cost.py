@@ -1,19 +1,22 @@
 """Cost of each possible replay layer: the arithmetic of the paper's two tables.
 
-The counts follow the paper's appendix (Table "model_arch"). The ops of a layer are its neurons
-times (fan-in + 1); the ops of pool6 are its inputs. Weights include one bias per channel, although
-a network with Batch Renorm has no biases, so the total exceeds Keras' `count_params()`.
+The counts follow the paper's appendix (Table "model_arch"). The ops of a convolution are its
+neurons times (fan-in + 1); the ops of a pooling layer are its inputs, those of a sum its neurons
+for each term after the first. Weights include one bias per channel, although a network with Batch
+Renorm has no biases, so the total exceeds Keras' `count_params()`. A replay layer's row has
+everything above the replay layer before it.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import tf_keras as keras
 
-from lrtflite.host.mobilenet import conv_name
-from lrtflite.layer_names import KERAS_NAMES, MOBILENET_V1
+from lrtflite.layer_names import MOBILENET_V1
+from lrtflite.networks import Architecture
 
 
 @dataclass(frozen=True)
@@ -21,10 +24,10 @@ class LayerCost:
     """One row of the table.
 
     Attributes:
-        name: the layer, by the paper's name.
+        name: the replay layer, or the classifier.
         neurons: values in its output for one frame, which are one latent.
-        ops: multiply-adds to compute it from the layer below.
-        weights: its weights, with one bias per channel.
+        ops: multiply-adds to compute it from the replay layer below.
+        weights: the weights of these layers, with one bias per channel.
         bytes_per_latent: size of one stored latent: float32, or uint8 for images.
         pooled_bytes: bytes of one pattern with `--pooled`; None where nothing can be pooled.
         computation: ops strictly above the layer, as a percentage of all ops (native rehearsal).
@@ -56,48 +59,58 @@ class NetworkCost:
         return sum(layer.weights for layer in self.layers)
 
 
-def network_cost(model: keras.Model) -> NetworkCost:
-    """Count neurons, ops and weights from the shapes of a model made by `mobilenet_v1`."""
-    names = list(MOBILENET_V1.replay_layers)
-    if model.layers[-1].name == MOBILENET_V1.classifier:
-        names.append(MOBILENET_V1.classifier)
-    counts = [_count(model, name) for name in names]
-    total = sum(ops for _, ops, _ in counts)
-    rows = []
-    above = total
-    for name, (neurons, ops, weights) in zip(names, counts):
-        above -= ops
+def network_cost(model: keras.Model, architecture: Architecture = MOBILENET_V1) -> NetworkCost:
+    """Count neurons, ops and weights from the shapes of a model's layers.
+
+    INVARIANT: a replay layer lies on every path from the input to the output, so Keras lists all
+    layers below it before it.
+    """
+    names = list(architecture.replay_layers)
+    if model.layers[-1].name == architecture.classifier:
+        names.append(architecture.classifier)
+    order = {layer.name: place for place, layer in enumerate(model.layers)}
+    edges = [0, *(order[name] + 1 for name in names)]
+    counts = [
+        [_count(layer) for layer in model.layers[start:stop]]
+        for start, stop in zip(edges, edges[1:])
+    ]
+    ops, weights = ([sum(pair[i] for pair in pairs) for pairs in counts] for i in (0, 1))
+    rows, above = [], sum(ops)
+    for name, own_ops, own_weights in zip(names, ops, weights):
+        above -= own_ops
+        shape = _shape(model.get_layer(name))
+        is_input = architecture.reads_frames(name)
+        neurons = math.prod(shape)
         rows.append(
             LayerCost(
                 name=name,
                 neurons=neurons,
-                ops=ops,
-                weights=weights,
-                bytes_per_latent=neurons * (1 if MOBILENET_V1.reads_frames(name) else 4),
-                computation=100 * above / total,
-                pooled_bytes=_pooled_bytes(model, name),
+                ops=own_ops,
+                weights=own_weights,
+                bytes_per_latent=neurons * (1 if is_input else 4),
+                computation=100 * above / sum(ops),
+                pooled_bytes=None if is_input or len(shape) != 3 else 4 * shape[-1],
             )
         )
     return NetworkCost(tuple(rows))
 
 
-def _pooled_bytes(model: keras.Model, name: str) -> int | None:
-    """Return the bytes of a layer's average over all pixels; None for frames and vectors."""
-    if MOBILENET_V1.reads_frames(name) or len(model.get_layer(name).output.shape) != 4:
-        return None
-    return 4 * int(model.get_layer(name).output.shape[-1])
-
-
-def _count(model: keras.Model, name: str) -> tuple[int, int, int]:
-    """Return (neurons, ops, weights) of the layer called `name`."""
-    if MOBILENET_V1.reads_frames(name):
-        return math.prod(model.input_shape[1:]), 0, 0
-    layer = model.get_layer(name)
-    neurons = math.prod(layer.output.shape[1:])
-    if name == MOBILENET_V1.pooled:
-        return neurons, math.prod(layer.input.shape[1:]), 0
-    owner = model.get_layer(conv_name(name)) if name in KERAS_NAMES else layer
-    (kernel,) = owner.weights
+def _count(layer: Any) -> tuple[int, int]:
+    """Return the ops and weights of a Keras layer; norms and activations count as nothing."""
+    if isinstance(layer, keras.layers.InputLayer):
+        return 0, 0
+    if isinstance(layer, keras.layers.GlobalAveragePooling2D):
+        return math.prod(layer.input.shape[1:]), 0
+    neurons = math.prod(_shape(layer))
+    if isinstance(layer, keras.layers.Add):
+        return neurons * (len(layer.input) - 1), 0
+    kernels = [weight for weight in layer.weights if "kernel" in weight.name]
+    if not kernels:
+        return 0, 0
     channels = layer.output.shape[-1]
-    fan_in = math.prod(kernel.shape) // channels
-    return neurons, neurons * (fan_in + 1), channels * (fan_in + 1)
+    fan_in = sum(math.prod(kernel.shape) for kernel in kernels) // channels
+    return neurons * (fan_in + 1), channels * (fan_in + 1)
+
+
+def _shape(layer: Any) -> tuple[int, ...]:
+    return tuple(layer.output.shape[1:])

@@ -31,6 +31,23 @@ def scale_frames(frames: Any) -> tf.Tensor:
     return tf.cast(frames, tf.float32) / 127.5 - 1.0
 
 
+def check_build(
+    alpha: float, input_size: int, classes: int, activation: str, *, classifier: str
+) -> None:
+    """Raise ModelError for a network that cannot be built."""
+    check_network(alpha, input_size)
+    if not 0 <= classes <= MOST_CLASSES:
+        raise ModelError(
+            f"Expected 0 (no {classifier}) to {MOST_CLASSES:,} classes, got {classes:,}; "
+            "give another number"
+        )
+    if activation not in ACTIVATIONS:
+        raise ModelError(
+            f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}; "
+            "choose one of these"
+        )
+
+
 def mobilenet_v1(
     *,
     alpha: float = 1.0,
@@ -52,16 +69,7 @@ def mobilenet_v1(
 
     Shapes: `(N, input_size, input_size, 3) float32` to `(N, classes) float32` logits.
     """
-    check_network(alpha, input_size)
-    if not 0 <= classes <= MOST_CLASSES:
-        raise ModelError(
-            f"Expected 0 (no fc7) to {MOST_CLASSES:,} classes, got {classes:,}; give another number"
-        )
-    if activation not in ACTIVATIONS:
-        raise ModelError(
-            f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}; "
-            "choose one of these"
-        )
+    check_build(alpha, input_size, classes, activation, classifier="fc7")
 
     def unit(name: str, x: Any, convolution: Callable[..., keras.layers.Layer]) -> Any:
         x = convolution(name=conv_name(name), use_bias=False)(x)
@@ -100,7 +108,7 @@ def _pad(x: Any, stride: int, *, name: str) -> tuple[Any, str]:
 
 @keras.utils.register_keras_serializable(package="lrtflite")
 class ClassSlots(keras.layers.Layer):
-    """The last layer, `fc7`: one bias-free column of weights per class slot, giving logits.
+    """The last layer: one bias-free column of weights per class slot, giving logits.
 
     A saved model keeps the names of the learned classes, and the number of patterns of each class
     (CWR*'s `past`), in the config of this layer. Slot i has `labels[i]` and `counts[i]`; all later

@@ -10,7 +10,14 @@ import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite.host.mobilenet import conv_name, mobilenet_v1, norm_name, scale_frames
+from lrtflite.host.family import (
+    MOBILENET_V1_FAMILY,
+    MOBILENET_V2_FAMILY,
+    Family,
+    family_of,
+    keras_application,
+)
+from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import first_line
 from lrtflite.host.network import Network
 from lrtflite.host.weight_files import (
@@ -19,17 +26,13 @@ from lrtflite.host.weight_files import (
     read_with_digest,
     write_weights,
 )
-from lrtflite.layer_names import KERAS_NAMES, MOBILENET_V1
-
-# Sizes and widths for which keras.applications has weights.
-PUBLISHED_SIZES = (128, 160, 192, 224)
-PUBLISHED_ALPHAS = (0.25, 0.5, 0.75, 1.0)
 
 # Weights of a small backbone that comes with the package.
 DEMO_FILE = Path(__file__).with_name("demo_backbone.npz")
 
 
 def mobilenet_with_weights(
+    family: Family = MOBILENET_V1_FAMILY,
     *,
     weights: str,
     alpha: float | None = None,
@@ -37,21 +40,29 @@ def mobilenet_with_weights(
     classes: int = 50,
     activation: str | None = None,
 ) -> tuple[keras.Model, str]:
-    """Return a MobileNetV1 with backbone weights, and one line about the source of the weights.
+    """Return a network with backbone weights, and one line about the source of the weights.
 
     Args:
-        weights: "imagenet", "demo", "none" (random) or the path of a .npz, .h5 or .keras file.
+        family: the network, MobileNetV1 by default.
+        weights: "imagenet", "none" (random), "demo" (MobileNetV1 only) or the path of a .npz, .h5
+            or .keras file.
         alpha: width; None uses the weights' own (1.0 for "imagenet" and "none").
         input_size: side of the square input.
-        classes: slots of `fc7`, whose weights stay random; 0 leaves it out.
+        classes: slots of the classifier, whose weights stay random; 0 leaves it out.
         activation: "relu6" or "relu"; None uses the weights' own.
     """
+    architecture = family.architecture
+    if weights == "demo" and weights not in architecture.named_weights:
+        raise ModelError(
+            f"Expected {', '.join(architecture.named_weights)} or a file as the weights of "
+            f"{architecture.name}, got 'demo'; choose one of these"
+        )
     read = None
     if weights not in ("imagenet", "none"):
-        read, origin = _read(weights)
-        alpha = read.alpha if alpha is None else alpha
+        read, origin = _read(weights, family)
+        alpha = family.find_alpha(read.arrays) if alpha is None else alpha
         activation = read.activation if activation is None else activation
-    model = mobilenet_v1(
+    model = family.build(
         alpha=1.0 if alpha is None else alpha,
         input_size=input_size,
         classes=classes,
@@ -64,41 +75,53 @@ def mobilenet_with_weights(
 
 
 def build_mobilenet_v1(*, weights: str, alpha: float | None, input_size: int) -> Network:
-    """Build the network for conversion, without a classifier; see `mobilenet_with_weights`."""
+    """Build MobileNetV1 for conversion, without a classifier; see `mobilenet_with_weights`."""
+    return _network(MOBILENET_V1_FAMILY, weights, alpha, input_size)
+
+
+def build_mobilenet_v2(*, weights: str, alpha: float | None, input_size: int) -> Network:
+    """Build MobileNetV2 for conversion, without a classifier; see `mobilenet_with_weights`."""
+    return _network(MOBILENET_V2_FAMILY, weights, alpha, input_size)
+
+
+def _network(family: Family, weights: str, alpha: float | None, input_size: int) -> Network:
     model, origin = mobilenet_with_weights(
-        weights=weights, alpha=alpha, input_size=input_size, classes=0
+        family, weights=weights, alpha=alpha, input_size=input_size, classes=0
     )
-    width = model.get_layer(MOBILENET_V1.pooled).output_shape[-1] / 1024
+    width = alpha or family.find_alpha(from_model(model, family).arrays)
+    architecture = family.architecture
     return Network(
-        MOBILENET_V1, model, scale_frames, f"{MOBILENET_V1.title} alpha {width:g}, {origin}"
+        architecture, model, scale_frames, f"{architecture.title} alpha {width:g}, {origin}"
     )
 
 
 def load_weights(model: keras.Model, weights: str) -> str:
-    """Set the backbone weights of `model` (not `fc7`); return one line about their source.
+    """Set the weights of `model` below its classifier; return one line about their source.
 
     Batch Norm weights that were trained with another epsilon give the same outputs as before: the
     difference is added to the variance. After a ModelError `model` is unchanged.
     """
     if weights == "none":
         return "random"
+    family = family_of(model)
     if weights == "imagenet":
-        found, origin = _imagenet(alpha=from_model(model).alpha, size=model.input_shape[1])
+        alpha = family.find_alpha(from_model(model, family).arrays)
+        found, origin = _imagenet(family, alpha=alpha, size=model.input_shape[1])
     else:
-        found, origin = _read(weights)
+        found, origin = _read(weights, family)
     _assign(model, found, origin)
     return origin
 
 
 def write_npz(model: keras.Model, path: Path) -> None:
     """Write the backbone of `model` under keras.applications' names, for `load_weights`."""
-    write_weights(from_model(model), path)
+    write_weights(from_model(model, family_of(model)), path)
 
 
-def _read(weights: str) -> tuple[BackboneWeights, str]:
+def _read(weights: str, family: Family) -> tuple[BackboneWeights, str]:
     """Return the weights of a file, or the demo's, and one line about their source."""
     path = _file(weights)
-    found, digest = read_with_digest(path)
+    found, digest = read_with_digest(path, family)
     return found, f"{'demo backbone' if weights == 'demo' else path.name} (sha256 {digest[:12]})"
 
 
@@ -113,48 +136,54 @@ def _file(weights: str) -> Path:
     return DEMO_FILE
 
 
-def _imagenet(*, alpha: float, size: int) -> tuple[BackboneWeights, str]:
-    if alpha not in PUBLISHED_ALPHAS:
+def _imagenet(family: Family, *, alpha: float, size: int) -> tuple[BackboneWeights, str]:
+    alphas = family.published_alphas
+    if alpha not in alphas:
         raise ModelError(
-            f"Expected one of the published alphas {', '.join(map(str, PUBLISHED_ALPHAS))} "
+            f"Expected one of the published alphas {', '.join(map(str, alphas))} "
             f"with --weights imagenet, got {alpha:g}; choose one, or give a weights file"
         )
-    nearest = min(PUBLISHED_SIZES, key=lambda published: (abs(published - size), -published))
+    nearest = min(family.published_sizes, key=lambda published: (abs(published - size), -published))
     try:
         # Keras prints its download on stdout, which is for results only.
         with contextlib.redirect_stdout(sys.stderr):
-            model = keras.applications.MobileNet(
-                (nearest, nearest, 3), alpha=alpha, include_top=False, weights="imagenet"
+            model = keras_application(
+                family, input_shape=(nearest, nearest, 3), alpha=alpha, weights="imagenet"
             )
     except Exception as error:  # Keras raises plain Exception when a download fails.
         raise ModelError(
             f"Expected to download the ImageNet weights, got {first_line(error)}; "
             "connect to the internet once, or give a file with --weights"
         ) from error
-    origin = f"ImageNet, keras.applications MobileNet alpha {alpha:g} at {nearest} (Apache-2.0)"
-    return from_model(model), origin
+    origin = (
+        f"ImageNet, keras.applications {family.application} alpha {alpha:g} at {nearest} "
+        "(Apache-2.0)"
+    )
+    return from_model(model, family), origin
 
 
 def _assign(model: keras.Model, found: BackboneWeights, origin: str) -> None:
-    own = from_model(model)
+    family = family_of(model)
+    own = from_model(model, family)
     for name, array in own.arrays.items():
         if found.arrays[name].shape != array.shape:
+            alphas = [family.find_alpha(weights.arrays) for weights in (own, found)]
             raise ModelError(
-                f"Expected weights for alpha {own.alpha:g}, got alpha {found.alpha:g} "
+                f"Expected weights for alpha {alphas[0]:g}, got alpha {alphas[1]:g} "
                 f"in {origin}: {name} is {found.arrays[name].shape}, not {array.shape}; "
-                f"use --alpha {found.alpha:g}"
+                f"use --alpha {alphas[1]:g}"
             )
     if found.activation != own.activation:
         raise ModelError(
             f"Expected weights trained with {own.activation}, got {found.activation} in {origin}; "
             f"use --activation {found.activation}"
         )
-    for paper, name in KERAS_NAMES.items():
-        convolution = model.get_layer(conv_name(paper))
-        kernel = "depthwise_kernel" if "_dw_" in name else "kernel"
-        getattr(convolution, kernel).assign(found.arrays[f"{name}/{kernel}"])
-        norm = model.get_layer(norm_name(paper))
-        for part in ("gamma", "beta", "moving_mean"):
-            getattr(norm, part).assign(found.arrays[f"{name}_bn/{part}"])
-        variance = found.arrays[f"{name}_bn/moving_variance"].astype(np.float64)
-        norm.moving_variance.assign(variance + found.epsilon - norm.epsilon)
+    for layer in model.layers:
+        for weight in layer.weights:
+            name = family.keras_name(layer.name, weight.name)
+            if name not in own.arrays:
+                continue
+            value = found.arrays[name]
+            if name.endswith("moving_variance"):
+                value = value.astype(np.float64) + found.epsilon - layer.epsilon
+            weight.assign(value)

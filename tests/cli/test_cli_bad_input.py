@@ -113,7 +113,6 @@ def test_a_value_that_cannot_be(
         (["simulate", "--sessions", "0"], ["--sessions", "x>=1"]),
         (["simulate", "--policy", "lifo"], ["--policy", *map(repr, POLICIES)]),
         (["convert", "--policy", "lifo"], ["--policy", "'lifo'", *map(repr, POLICIES)]),
-        (["convert", "--network", "vgg"], ["--network", "'vgg'", *map(repr, NETWORKS)]),
         (["convert", "--strategy", "gem"], ["--strategy", "'gem'", *map(repr, STRATEGIES)]),
         (["convert", "--codec", "zip"], ["--codec", "'zip'", *map(repr, CODECS)]),
         (["simulate", "--trunk-lr", "0.1"], ["--trunk-lr"]),
@@ -125,6 +124,14 @@ def test_wrong_usage(run_cli: Callable[..., Any], args: list[str], says: list[st
     assert done.stderr.startswith("Usage: lrtflite")
     for part in says:
         assert part in done.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("command", ["convert", "layers", "train"])
+def test_an_unknown_network_gets_a_suggestion(run_cli: Callable[..., Any], command: str) -> None:
+    done = run_cli(command, "--network", "mobilenet-v2")
+    known = ", ".join(NETWORKS)
+    said = f"Error: Expected a network of {known}, got 'mobilenet-v2'; did you mean 'mobilenet_v2'?"
+    assert (done.returncode, done.stderr.strip()) == (1, said)
 
 
 def test_an_error_after_a_start_is_the_last_line(

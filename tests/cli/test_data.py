@@ -111,6 +111,7 @@ def test_the_guide_has_every_format_and_setting() -> None:
     for name, settings in {
         "folder:PATH": ["test"],
         "synthetic": ["frames", "test_frames"],
-        "core50:PATH": ["protocol", "run", "lists", "stride"],
+        "core50:PATH": ["labels", "protocol", "run", "lists", "stride"],
+        "openloris:PATH": ["factor", "lists", "stride"],
     }.items():
         assert re.findall(rf"^\| `{name}` \| `(\w+)` \|", guide, re.M) == settings

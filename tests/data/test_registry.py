@@ -52,7 +52,7 @@ def test_a_new_source_is_one_line_in_the_table(
     ]
     usage = f"coloured:{takes}" if takes else "coloured"
     with pytest.raises(
-        DataError, match=rf"core50:PATH, {usage} as the .* did you mean '{usage}'\?"
+        DataError, match=rf"openloris:PATH, {usage} as the .* did you mean '{usage}'\?"
     ):
         open_source("cloured")
 
@@ -96,8 +96,9 @@ def test_an_unknown_source_lists_the_known_ones_and_the_likeliest(
     with pytest.raises(DataError) as caught:
         open_source(spec)
     assert str(caught.value) == (
-        "Expected one of synthetic, synthetic-backbone, folder:PATH, core50:PATH as the data set, "
-        f"got {spec!r}; " + (f"did you mean {meant!r}?" if meant else "give one of these")
+        "Expected one of synthetic, synthetic-backbone, folder:PATH, core50:PATH, openloris:PATH "
+        f"as the data set, got {spec!r}; "
+        + (f"did you mean {meant!r}?" if meant else "give one of these")
     )
 
 

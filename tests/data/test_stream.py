@@ -17,6 +17,7 @@ from lrtflite.data import (
     StreamOptions,
     describe_stream,
     make_stream,
+    ni_stream,
     nic_stream,
     whole_batch,
 )
@@ -242,3 +243,30 @@ def test_a_whole_batch_has_every_training_frame() -> None:
     # The first class keeps four of its five frames, the second all four.
     capped = whole_batch(source, 4)
     assert [len(indices) for _, indices in capped.parts] == [3, 1, 4]
+
+
+@settings(deadline=None)
+@given(sources, options)
+def test_new_instances_show_every_class_from_the_start(
+    lengths: list[list[int]], options: StreamOptions
+) -> None:
+    source = Toy(lengths)
+    stream = ni_stream(source, options)
+    seen = [frame for batch in stream for frame in frames_of(batch)]
+    assert len(seen) == len(set(seen))
+    assert stream[0].classes == tuple(range(len(lengths)))
+    assert all(len(batch) for batch in stream)
+    # A class visits one batch after the other, with the frames that `nic_stream` would show it.
+    nic = nic_stream(source, options)
+    for label in range(len(lengths)):
+        visits = [label in batch.classes for batch in stream]
+        assert visits == sorted(visits, reverse=True)
+        assert sum(visits) == sum(label in batch.classes for batch in nic)
+
+
+def test_new_instances_skip_the_first_visit_of_known_classes() -> None:
+    source = Toy([[3, 3], [3, 3]])
+    stream = ni_stream(source, StreamOptions(visits=2), known=frozenset({1}))
+    assert [batch.classes for batch in stream] == [(0,), (0, 1)]
+    with pytest.raises(InputError, match="only classes that the bundle knows"):
+        ni_stream(source, StreamOptions(visits=1), known=frozenset({0, 1}))

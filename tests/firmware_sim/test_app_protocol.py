@@ -112,7 +112,8 @@ def test_a_stream_with_nothing_new_later_is_said(manifest: Manifest, pictures: P
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        ({"protocol": "x"}, "protocol of nic, app"),
+        ({"protocol": "x"}, "protocol of nic, ni, app"),
+        ({"protocol": "ni", "first_classes": 3}, "no first_classes with the protocol ni, got 3"),
         ({"sessions": 0}, "sessions as a whole number of at least 1, got 0"),
     ],
 )

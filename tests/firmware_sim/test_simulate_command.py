@@ -112,7 +112,7 @@ def test_unreadable_files_are_named_before_the_run(tmp_path: Path) -> None:
 def test_wrong_usage_is_exit_code_two(tmp_path: Path) -> None:
     code, _, err = simulate("--protocol", "none", temporary=tmp_path)
     assert code == 2
-    assert "'nic', 'app'" in err
+    assert "'nic', 'ni', 'app'" in err
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -9,8 +9,8 @@ import pytest
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
+from lrtflite.host.family import MOBILENET_V1_FAMILY
 from lrtflite.host.mobilenet import ClassSlots, mobilenet_v1
-from lrtflite.host.weight_files import weight_names
 from lrtflite.host.weights import load_weights
 from lrtflite.layer_names import KERAS_NAMES, REPLAY_LAYERS
 
@@ -82,7 +82,7 @@ def test_shapes_follow_alpha_and_size() -> None:
     assert model.get_layer("conv5_4/dw").output.shape == (None, 4, 4, 256)
     assert model.get_layer("pool6").output.shape == (None, 512)
     assert model.output.shape == (None, 3)
-    assert len(weight_names()) == 135
+    assert len(MOBILENET_V1_FAMILY.weight_names) == 135
 
 
 def test_free_slots_give_plain_dot_products() -> None:

@@ -14,8 +14,9 @@ import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.host import weights as weights_module
+from lrtflite.host.family import MOBILENET_V1_FAMILY
 from lrtflite.host.mobilenet import mobilenet_v1
-from lrtflite.host.weight_files import read_weights, weight_names
+from lrtflite.host.weight_files import read_weights
 from lrtflite.host.weights import load_weights, mobilenet_with_weights, write_npz
 
 FRAMES = np.random.default_rng(0).uniform(-1, 1, (2, 32, 32, 3)).astype(np.float32)
@@ -159,8 +160,8 @@ def test_imagenet_uses_the_nearest_published_size(
 ) -> None:
     asked = []
 
-    def published(shape: tuple[int, ...], **options: object) -> keras.Model:
-        asked.append((shape, options["alpha"], options["weights"]))
+    def published(**options: object) -> keras.Model:
+        asked.append((options["input_shape"], options["alpha"], options["weights"]))
         return trained
 
     monkeypatch.setattr(keras.applications, "MobileNet", published)
@@ -269,7 +270,9 @@ def test_damaged_keras_files_are_refused(tmp_path: Path, suffix: str) -> None:
 def test_another_network_is_refused(tmp_path: Path) -> None:
     inputs = keras.Input((4,))
     keras.Model(inputs, keras.layers.Dense(2)(inputs)).save(tmp_path / "dense.keras")
-    with pytest.raises(ModelError, match=f"{len(weight_names())} arrays.*conv1/kernel"):
+    with pytest.raises(
+        ModelError, match=f"{len(MOBILENET_V1_FAMILY.weight_names)} arrays.*conv1/kernel"
+    ):
         read_weights(tmp_path / "dense.keras")
 
 

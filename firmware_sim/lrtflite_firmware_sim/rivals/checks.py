@@ -38,7 +38,7 @@ def check_rival_bundle(name: str, manifest: Manifest, known: Collection[str]) ->
         raise InputError(
             f"Expected a bundle whose latents are vectors and whose head has no trunk for the "
             f"rival {name}, got latents of {shape} at {manifest.replay_layer}; convert one with "
-            "--replay-layer pool6"
+            "--pooled, or without --replay-layer"
         )
     if manifest.adapt_moments:
         raise InputError(

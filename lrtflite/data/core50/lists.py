@@ -24,6 +24,7 @@ CATEGORIES = (
 CLASSES = tuple(f"o{i + 1} {CATEGORIES[i // 5]}" for i in range(50))
 
 _LINE = re.compile(r"s(\d+)/o(\d+)/C_(\d\d)_(\d\d)_(\d\d\d)\.png (\d+)")
+_RUN = re.compile(r"run(\d+)")
 _BATCH = re.compile(r"train_batch_(\d+)_filelist\.txt")
 
 Recording = tuple[int, int]
@@ -103,13 +104,16 @@ def without(listed: Numbers, is_lost: Callable[[Recording, int], bool]) -> Numbe
 
 def list_folder(places: Sequence[Path], protocol: str, run: int) -> Path:
     """Return the folder with the lists of a run, from the first place that has it."""
+    runs: set[int] = set()
     for place in places:
-        folder = place / f"NIC_v2_{protocol}" / f"run{run}"
-        if folder.is_dir():
-            return folder
+        folder = place / f"NIC_v2_{protocol}"
+        if (folder / f"run{run}").is_dir():
+            return folder / f"run{run}"
+        runs |= {int(m[1]) for f in folder.glob("run*") if (m := _RUN.fullmatch(f.name))}
     looked = ", ".join(dict.fromkeys(str(place) for place in places))
+    got = f"got only run {', '.join(map(str, sorted(runs)))}" if runs else "got none"
     raise DataError(
-        f"Expected a folder NIC_v2_{protocol}/run{run} in {looked}, got none; unpack "
+        f"Expected a folder NIC_v2_{protocol}/run{run} in {looked}, {got}; unpack "
         "batches_filelists_NICv2.zip there, or give core50:PATH?lists=DIR or ?protocol=nic"
     )
 

@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrtflite.data.choice import ClassChoice, pick_classes
 from lrtflite.data.core50.files import image_file, image_files, image_folder, scan
+from lrtflite.data.core50.labelling import KINDS, Labelling
 from lrtflite.data.core50.lists import (
-    CLASSES,
     Numbers,
     Recording,
     list_folder,
@@ -39,10 +38,11 @@ class _Settings:
     run: int
     stride: int
     lists: Path | None
+    labels: str
 
     @classmethod
     def parse(cls, settings: Mapping[str, str]) -> _Settings:
-        check_settings("core50:PATH", settings, ["lists", "protocol", "run", "stride"])
+        check_settings("core50:PATH", settings, ["labels", "lists", "protocol", "run", "stride"])
         protocol = settings.get("protocol", "391")
         if protocol not in (*PROTOCOLS, "nic"):
             raise DataError(
@@ -54,11 +54,14 @@ class _Settings:
             run=whole_setting(settings, "run", 0, least=0),
             stride=whole_setting(settings, "stride", 1, least=1),
             lists=Path(settings["lists"]).expanduser() if "lists" in settings else None,
+            labels=settings.get("labels", KINDS[0]),
         )
 
 
 def open_core50(request: SourceRequest) -> Core50Source:
-    """Open `core50:PATH?lists=DIR&protocol=391&run=0&stride=1`; protocol `nic` needs no lists.
+    """Open `core50:PATH?labels=objects&lists=DIR&protocol=391&run=0&stride=1`.
+
+    Protocol `nic` needs no lists.
 
     With a choice of classes, a published batch keeps only the frames of these classes, and an empty
     batch is dropped. Every frame is checked first. An unreadable frame is an error; with
@@ -68,10 +71,10 @@ def open_core50(request: SourceRequest) -> Core50Source:
     path = Path(request.argument).expanduser()
     images = image_folder(path)
     name = "core50" if settings.stride == 1 else f"core50 (1 in {settings.stride} test frames)"
+    labelling = Labelling.of(settings.labels, request.choice, name=name)
     batches, test = _listed_frames(path, images, settings)
-    objects = pick_classes(request.choice, CLASSES, of=name)
     if request.choice is not None:
-        batches, test = _of_objects(batches, test, objects, path)
+        batches, test = _of_classes(batches, test, labelling, path)
 
     look = look_at(image_files(images, merge([*batches, test])), on_file=request.on_file)
     if not request.skip_unreadable:
@@ -90,17 +93,17 @@ def open_core50(request: SourceRequest) -> Core50Source:
             test,
             name=name,
             size=request.size,
-            objects=objects,
+            labelling=labelling,
             skipped=skipped,
         )
     return Core50Lists(
         images,
         batches,
         test,
-        protocol=_protocol_name(settings, request.choice, objects),
+        protocol=_protocol_name(settings, labelling),
         name=name,
         size=request.size,
-        objects=objects,
+        labelling=labelling,
         skipped=skipped,
     )
 
@@ -121,23 +124,27 @@ def _listed_frames(
     return batches, thin(test, settings.stride)
 
 
-def _of_objects(
-    batches: Sequence[Numbers], test: Numbers, objects: Sequence[int], path: Path
+def _of_classes(
+    batches: Sequence[Numbers], test: Numbers, labelling: Labelling, path: Path
 ) -> tuple[Sequence[Numbers], Numbers]:
-    """Keep the frames of some objects, by number from 0; raise DataError if no batch is left."""
+    """Keep the frames of the chosen classes; raise DataError if no batch is left."""
 
     def only(listed: Numbers) -> Numbers:
-        return {key: numbers for key, numbers in listed.items() if key[1] - 1 in objects}
+        return {key: numbers for key, numbers in listed.items() if key[1] - 1 in labelling.label_of}
 
     kept = [batch for batch in map(only, batches) if batch]
     if not kept:
-        chosen = ", ".join(CLASSES[number] for number in objects)
         raise DataError(
-            f"Expected training frames of {chosen} in {path}, got none; choose other classes"
+            f"Expected training frames of {', '.join(labelling.classes)} in {path}, got none; "
+            "choose other classes"
         )
     return kept, only(test)
 
 
-def _protocol_name(settings: _Settings, choice: ClassChoice | None, objects: Sequence[int]) -> str:
+def _protocol_name(settings: _Settings, labelling: Labelling) -> str:
     name = f"NICv2-{settings.protocol} run {settings.run}"
-    return name if choice is None else f"{name}, {len(objects)} of {len(CLASSES)} classes"
+    everything = Labelling.of(settings.labels, name="core50").classes
+    if len(labelling.classes) < len(everything):
+        named = "classes" if settings.labels == KINDS[0] else settings.labels
+        return f"{name}, {len(labelling.classes)} of {len(everything)} {named}"
+    return name if settings.labels == KINDS[0] else f"{name}, {len(everything)} {settings.labels}"

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from lrtflite.data.core50.files import image_file
-from lrtflite.data.core50.lists import CLASSES, Numbers, Recording, merge
+from lrtflite.data.core50.labelling import OBJECTS, Labelling
+from lrtflite.data.core50.lists import Numbers, Recording, merge
 from lrtflite.data.media import read_frames
 from lrtflite.data.source import Clip, Frame, Part
 from lrtflite.errors import DataError
@@ -19,9 +20,9 @@ from lrtflite.errors import DataError
 class Core50Source:
     """CORe50's clips without lists, so the stream options decide the order.
 
-    `train` and `test` have the frame numbers of each recording, ascending. `objects` are the
-    classes, by number from 0; recordings of other objects are not allowed. `skipped` names the
-    frames that were left out because they cannot be read.
+    `train` and `test` have the frame numbers of each recording, ascending. `labelling` has the
+    class of each object; recordings of other objects are not allowed. `skipped` names the frames
+    that were left out because they cannot be read.
     """
 
     def __init__(
@@ -32,13 +33,13 @@ class Core50Source:
         *,
         name: str = "core50",
         size: int,
-        objects: Sequence[int] = range(len(CLASSES)),
+        labelling: Labelling = OBJECTS,
         skipped: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.size = size
-        self.classes = tuple(CLASSES[number] for number in objects)
-        self._labels = {number: label for label, number in enumerate(objects)}
+        self.classes = labelling.classes
+        self._labels = labelling.label_of
         self.skipped = skipped
         self._images = images
         self._train = {key: self._clip(key, train[key]) for key in sorted(train)}
@@ -58,7 +59,7 @@ class Core50Source:
             for i in indices:
                 yield from read_frames(image_file(images, key, numbers[i]), (0,), size)
 
-        return Clip(self._labels[thing - 1], f"s{scene}/o{thing}", len(numbers), reader)
+        return Clip(self._labels[thing - 1], f"s{scene}/o{thing}", len(numbers), reader, files=True)
 
 
 class Core50Lists(Core50Source):
@@ -73,7 +74,7 @@ class Core50Lists(Core50Source):
         protocol: str,
         name: str = "core50",
         size: int,
-        objects: Sequence[int] = range(len(CLASSES)),
+        labelling: Labelling = OBJECTS,
         skipped: tuple[str, ...] = (),
     ) -> None:
         for number, batch in enumerate(batches):
@@ -84,7 +85,7 @@ class Core50Lists(Core50Source):
                 )
         train = merge(batches)
         super().__init__(
-            images, train, test, name=name, size=size, objects=objects, skipped=skipped
+            images, train, test, name=name, size=size, labelling=labelling, skipped=skipped
         )
         self.protocol = protocol
         self._batches = [

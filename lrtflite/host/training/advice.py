@@ -9,9 +9,9 @@ from pathlib import Path
 
 from lrtflite.data import FrameSource
 from lrtflite.demo_weights import DEMO_NOTE, photographs_on_demo
-from lrtflite.host.training.options import FIRST_BATCH, TrainOptions
+from lrtflite.host.training.options import TrainOptions
 from lrtflite.host.training.result import TrainResult
-from lrtflite.layer_names import REPLAY_LAYERS
+from lrtflite.networks import NETWORKS
 
 # Smallest gap between training and held-out accuracy that counts as overfitting. With fewer than
 # 100 held-out frames the gap must be larger, because their accuracy varies more by chance.
@@ -52,6 +52,8 @@ def advise(result: TrainResult, source: FrameSource, options: TrainOptions, *, o
         warnings.append(f"Held-out accuracy ({result.held_out:.1%}) is low; {remedy}")
     folder = out.with_name(f"{out.stem}-trained")
     convert = f"lrtflite convert --model {shlex.quote(str(out))} --out {shlex.quote(str(folder))}"
+    if options.network != next(iter(NETWORKS)):
+        convert += f" --network {options.network}"
     if overfits or low:
         return Advice(tuple(warnings), f"{remedy}; to use the model as it is: {convert}")
     return Advice(tuple(warnings), convert)
@@ -72,7 +74,7 @@ def falls_behind(result: TrainResult) -> bool:
 def _remedy(options: TrainOptions) -> str:
     if options.weights == "none":
         return "start from trained weights (--weights imagenet), or add pictures of each class"
-    default = FIRST_BATCH.freeze_below
-    if REPLAY_LAYERS.index(options.freeze_below) < REPLAY_LAYERS.index(default):
+    layers, default = options.architecture.replay_layers, options.architecture.freeze_below
+    if default and layers.index(options.freeze_below) < layers.index(default):
         return f"train fewer layers (--freeze-below {default}), or add pictures of each class"
     return "add pictures of each class, from other angles and in other light"

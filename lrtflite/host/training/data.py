@@ -1,4 +1,7 @@
-"""The frames of a training run, in memory: training, validation and held-out frames."""
+"""The frames of a training run: training, validation and held-out frames.
+
+A set of frames is kept in RAM if it is small, and else read again whenever it is needed.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from lrtflite.data import FrameSource, Part, StreamOptions, make_stream
 from lrtflite.errors import DataError
 from lrtflite.evenly import evenly
 from lrtflite.host.training.options import TrainOptions
+from lrtflite.host.training.streamed import StreamedFrames, is_streamed
 
 # Share of each class's training frames that early stopping sets aside for validation.
 VALIDATION_SHARE = 0.1
@@ -26,10 +30,11 @@ FEWEST_TO_SPLIT = 4
 class Frames:
     """`images` (N, S, S, 3) uint8 RGB and `slots` (N,) int64, the class slot of each.
 
-    If the frozen layers run only once, `images` holds their latents (N, ...) float32.
+    If the frozen layers run only once, `images` holds their latents (N, ...) float32. A set that is
+    too large for RAM is streamed.
     """
 
-    images: NDArray[Any]
+    images: NDArray[Any] | StreamedFrames
     slots: NDArray[np.int64]
 
     def __len__(self) -> int:
@@ -60,10 +65,14 @@ class TrainData:
     held_out: Frames
 
     def digest(self) -> str:
-        """Return a short checksum of all frames and slots."""
+        """Return a short checksum of all frames and slots; of streamed frames, their names."""
         checksum = 0
         for frames in (self.train, self.validation, self.held_out):
-            checksum = zlib.crc32(frames.images.data, zlib.crc32(frames.slots.data, checksum))
+            checksum = zlib.crc32(frames.slots.data, checksum)
+            if isinstance(frames.images, StreamedFrames):
+                checksum = frames.images.checksum(checksum)
+            else:
+                checksum = zlib.crc32(frames.images.data, checksum)
         return f"{checksum:08x}"
 
 
@@ -94,14 +103,20 @@ def select(source: FrameSource, options: TrainOptions) -> Selection:
 def read_frames(
     selection: Selection, *, size: int, on_frame: Callable[[int, int], None]
 ) -> TrainData:
-    """Read the selected frames, `size` pixels per side; call `on_frame(done, total)` after each."""
+    """Read the selected frames, `size` pixels per side; call `on_frame(done, total)` after each.
+
+    Sets that are streamed are not read yet.
+    """
     sets = (selection.train, selection.validation, selection.held_out)
-    total = sum(_count(parts) for parts in sets)
+    total = sum(_count(parts) for parts in sets if not is_streamed(parts, size))
     slot_of = {label: slot for slot, label in enumerate(selection.classes)}
     done = 0
 
     def read(parts: list[Part]) -> Frames:
         nonlocal done
+        slots = [slot_of[clip.label] for clip, indices in parts for _ in indices]
+        if is_streamed(parts, size):
+            return Frames(StreamedFrames(parts, size), np.array(slots, np.int64))
         images = np.empty((_count(parts), size, size, 3), np.uint8)
         row = 0
         for clip, indices in parts:
@@ -109,7 +124,6 @@ def read_frames(
                 images[row] = frame
                 row, done = row + 1, done + 1
                 on_frame(done, total)
-        slots = [slot_of[clip.label] for clip, indices in parts for _ in indices]
         return Frames(images, np.array(slots, np.int64))
 
     return TrainData(*(read(parts) for parts in sets))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import tf_keras as keras
 from numpy.typing import NDArray
 
 from lrtflite.host.mobilenet import scale_frames
+from lrtflite.host.training.streamed import StreamedFrames
 
 # Frames passed to the frozen layers at a time.
 FRAMES_PER_CALL = 64
@@ -43,7 +45,7 @@ def fits(model: keras.Model, layer: str, frames: int) -> bool:
 
 
 def extract(
-    below: keras.Model, frames: NDArray[np.uint8], on_frames: Callable[[int], None]
+    below: keras.Model, frames: NDArray[Any] | StreamedFrames, on_frames: Callable[[int], None]
 ) -> NDArray[np.float32]:
     """Return the latents `(N, ...)` float32 of `(N, S, S, 3)` uint8 frames.
 

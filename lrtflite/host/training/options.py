@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lrtflite.errors import InputError, ModelError
-from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
+from lrtflite.networks import NETWORKS, Architecture
 
 
 @dataclass(frozen=True)
@@ -15,11 +15,12 @@ class TrainOptions:
     Attributes:
         schedule: "first-batch" trains the classes a device starts with; "backbone" trains the whole
             network on all classes.
-        weights: initial weights: "demo", "imagenet", "none" (random) or a file.
+        network: name of the network.
+        weights: initial weights: "demo" (MobileNetV1 only), "imagenet", "none" (random) or a file.
         alpha: width of the network; None uses that of the weights.
         activation: "relu6" or "relu"; None uses that of the weights.
         freeze_below: layer whose output is frozen, with all layers below it and their Batch Renorm
-            moments; "images" freezes nothing, "pool6" all but the last layer.
+            moments; the first replay layer freezes nothing, the pooled one all but the last layer.
         first_classes: number of classes in the first batch of a stream; None trains all classes
             with all their frames. Always None for a backbone.
         visits: visits per class of the stream that the first batch is taken from.
@@ -58,6 +59,7 @@ class TrainOptions:
     held_out_frames: int = 5
     patience: int | None = None
     seed: int = 0
+    network: str = "mobilenet_v1"
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -98,14 +100,18 @@ class TrainOptions:
                 "(a backbone trains all classes)"
             )
         try:
-            check_replay_layer(self.freeze_below)
+            self.architecture.check_layer(self.freeze_below)
         except ModelError as error:
             raise InputError(f"{error} (--freeze-below)") from None
-        if self.weights == "none" and self.freeze_below != "images":
+        if self.weights == "none" and not self.architecture.reads_frames(self.freeze_below):
             raise InputError(
                 f"Expected trained weights to freeze below {self.freeze_below}, got random ones "
                 "(none); choose other weights, or freeze nothing with --freeze-below images"
             )
+
+    @property
+    def architecture(self) -> Architecture:
+        return NETWORKS.choose(self.network)
 
     @property
     def rates(self) -> tuple[float, float]:
@@ -114,8 +120,8 @@ class TrainOptions:
 
     @property
     def trains_lower_layers(self) -> bool:
-        """True if layers below the last one train: above conv6/sep there is only the pooling."""
-        return REPLAY_LAYERS.index(self.freeze_below) < REPLAY_LAYERS.index("conv6/sep")
+        """True if layers below the last one train, not only the pooling."""
+        return self.architecture.trains_trunk(self.freeze_below)
 
 
 SCHEDULES = ("first-batch", "backbone")

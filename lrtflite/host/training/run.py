@@ -11,6 +11,7 @@ import tf_keras as keras
 
 from lrtflite.data import FrameSource
 from lrtflite.errors import ModelError, SessionCancelled
+from lrtflite.host.family import find_family
 from lrtflite.host.first_batch import KEPT_FRAMES, FirstBatch
 from lrtflite.host.model_file import save_model, writing_model
 from lrtflite.host.training.checkpoint import (
@@ -28,6 +29,7 @@ from lrtflite.host.training.renorm_schedule import LATENT_REPLAY, set_limits
 from lrtflite.host.training.result import TrainResult
 from lrtflite.host.training.sgd import SgdTrainer
 from lrtflite.host.weights import mobilenet_with_weights
+from lrtflite.replay.policies import balanced_choice
 from lrtflite.whole_file import check_writable
 
 
@@ -45,8 +47,8 @@ def train(
 
     An existing `out` is overwritten only with `replace` or `resume`. After each epoch, and when
     `cancel` is set, a checkpoint is saved next to `out`; `resume` continues from it as if the run
-    had not been interrupted. The saved model has the class names and pattern counts in `fc7`, and
-    Batch Renorm limits for latent replay. Sets the process's random seeds.
+    had not been interrupted. The saved model has the class names and pattern counts in its last
+    layer, and Batch Renorm limits for latent replay. Sets the process's random seeds.
     """
     observer = observer or Unobserved()
     cancel = cancel or threading.Event()
@@ -77,7 +79,7 @@ def train(
     if loop.stops_early:
         restore(trainer.model.weights, state.best)
     counts = tuple(np.bincount(data.train.slots, minlength=len(labels)).tolist())
-    _prepare_for_latent_replay(model, labels, counts)
+    _prepare_for_latent_replay(model, options.architecture.classifier, labels, counts)
     save_model(model, out, batch=shipped)
     path.unlink(missing_ok=True)
     return TrainResult(
@@ -121,6 +123,7 @@ def _open_state(out: Path, path: Path, *, resume: bool, replace: bool) -> TrainS
 def _network(options: TrainOptions, *, size: int, classes: int) -> tuple[keras.Model, str]:
     """Return the network to train, and a description of the weights it starts from."""
     return mobilenet_with_weights(
+        find_family(options.network),
         weights=options.weights,
         alpha=options.alpha,
         input_size=size,
@@ -158,7 +161,7 @@ def _trainer(
     freeze(model, options.freeze_below)
     frames = sum(map(len, (data.train, data.validation, data.held_out)))
     runs_once = (
-        options.freeze_below != "images"
+        not options.architecture.reads_frames(options.freeze_below)
         and not options.augment
         and fits(model, options.freeze_below, frames)
     )
@@ -198,14 +201,15 @@ def _first_batch(data: TrainData, options: TrainOptions) -> FirstBatch | None:
     """Return frames of each class for the replay memory that ships; None for a backbone."""
     if options.schedule == "backbone":
         return None
-    trained = FirstBatch(data.train.images, data.train.slots.astype(np.int32))
-    return trained.sample(KEPT_FRAMES, np.random.default_rng(options.seed))
+    slots = data.train.slots.astype(np.int32)
+    kept = np.sort(balanced_choice(slots, KEPT_FRAMES, np.random.default_rng(options.seed)))
+    return FirstBatch(data.train.images[kept], slots[kept])
 
 
 def _prepare_for_latent_replay(
-    model: keras.Model, labels: tuple[str, ...], counts: tuple[int, ...]
+    model: keras.Model, classifier: str, labels: tuple[str, ...], counts: tuple[int, ...]
 ) -> None:
     """Make the trained network the starting point of learning on a device."""
     unfreeze(model)
-    model.get_layer("fc7").set_labels(labels, counts)
+    model.get_layer(classifier).set_labels(labels, counts)
     set_limits(model, LATENT_REPLAY)

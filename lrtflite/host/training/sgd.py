@@ -10,6 +10,7 @@ import tf_keras as keras
 from numpy.typing import NDArray
 
 from lrtflite.host.mobilenet import scale_frames
+from lrtflite.host.training.streamed import StreamedFrames
 
 
 class SgdTrainer:
@@ -55,7 +56,7 @@ class SgdTrainer:
         return float(loss), int(hits)
 
     def accuracy(
-        self, frames: NDArray[Any], labels: NDArray[np.int64], *, batch_size: int
+        self, frames: NDArray[Any] | StreamedFrames, labels: NDArray[np.int64], *, batch_size: int
     ) -> float:
         """Return the share of `(N, S, S, 3)` frames classified correctly; NaN without frames."""
         hits = 0

@@ -102,6 +102,35 @@ def test_without_lists_the_options_decide(tree: Path) -> None:
         make_stream(source)
 
 
+def test_categories_join_five_objects_each(tree: Path) -> None:
+    source = open_source(f"core50:{tree}?labels=categories")
+    assert len(source.classes) == 10
+    assert source.classes[:2] == ("plug adapter", "mobile phone")
+    stream = make_stream(source)
+    # Objects 1 and 2 are plug adapters, object 6 is a mobile phone.
+    assert [batch.classes for batch in stream] == [(0, 1), (0,), (0,)]
+    assert [clip.label for clip in source.test_clips()] == [0, 0, 1]
+    assert describe_stream(source)["protocol"] == "NICv2-391 run 0, 10 categories"
+    some = open_source(f"core50:{tree}?labels=categories&classes=mobile phone")
+    assert some.classes == ("mobile phone",)
+    assert [len(batch) for batch in make_stream(some)] == [4]
+    assert describe_stream(some)["protocol"] == "NICv2-391 run 0, 1 of 10 categories"
+    with pytest.raises(DataError, match="Expected labels=objects or categories, got 'kinds'"):
+        open_source(f"core50:{tree}?labels=kinds")
+
+
+def test_every_run_that_is_there_can_be_chosen(tree: Path) -> None:
+    lists = tree / "batches_filelists" / "NIC_v2_391"
+    (lists / "run3").mkdir()
+    (lists / "run3" / "train_batch_00_filelist.txt").write_text(lines((2, 6), (1, 2)))
+    (lists / "run3" / "test_filelist.txt").write_text(lines((3, 6)))
+    source = open_source(f"core50:{tree}?run=3")
+    assert describe_stream(source)["protocol"] == "NICv2-391 run 3"
+    assert [batch.classes for batch in make_stream(source)] == [(1, 5)]
+    with pytest.raises(DataError, match=r"NIC_v2_391/run4 in .*, got only run 0, 3; unpack"):
+        open_source(f"core50:{tree}?run=4")
+
+
 def test_missing_images_are_named(tree: Path) -> None:
     images = tree / "core50_128x128"
     missing = images / image_name(2, 2, 3)

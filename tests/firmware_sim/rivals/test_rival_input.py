@@ -61,7 +61,8 @@ def test_a_bundle_with_a_trunk(rival: str, tmp_path: Path) -> None:
         simulate(bundle, SimulateOptions(rival=rival))
     assert str(caught.value) == (
         "Expected a bundle whose latents are vectors and whose head has no trunk for the rival "
-        f"{rival}, got latents of 4 x 4 x 3 at conv5_4/dw; convert one with --replay-layer pool6"
+        f"{rival}, got latents of 4 x 4 x 3 at conv5_4/dw; convert one with --pooled, or "
+        "without --replay-layer"
     )
 
 

@@ -233,12 +233,14 @@ def test_help_has_the_defaults_of_both_schedules() -> None:
         assert texts[name] == f"{first}; {backbone} for a backbone"
     assert texts["weight_decay"] == "0.0005; 0.0001 for a backbone"
     assert (FIRST_BATCH.weight_decay, BACKBONE.weight_decay) == (0.0005, 0.0001)
-    assert texts["weights"] == f"{FIRST_BATCH.weights}; {BACKBONE.weights} for a backbone"
+    first = f"{FIRST_BATCH.weights}, or imagenet for another network"
+    assert texts["weights"] == f"{first}; {BACKBONE.weights} for a backbone"
     assert texts["frames_per_video"] == f"all; {BACKBONE.frames_per_video} for a backbone"
     assert texts["first_classes"] == f"all of a folder, else {FIRST_BATCH.first_classes}"
     assert texts["visits"] == f"all of a folder, else {FIRST_BATCH.visits}"
     assert texts["lower_lr"] == f"{FIRST_BATCH.lower_lr}; --lr for a backbone"
     assert texts["patience"] == f"{FIRST_BATCH.patience}; 0 for a backbone"
     assert (BACKBONE.lower_lr, BACKBONE.patience) == (None, None)
-    layers = f"{FIRST_BATCH.freeze_below}; {BACKBONE.freeze_below} for a backbone or --weights none"
-    assert texts["freeze_below"] == layers
+    layers = f"{FIRST_BATCH.freeze_below} of mobilenet_v1; block_16 of mobilenet_v2"
+    nothing = f"{BACKBONE.freeze_below} for a backbone or --weights none"
+    assert texts["freeze_below"] == f"{layers}; {nothing}"

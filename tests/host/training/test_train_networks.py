@@ -1,0 +1,51 @@
+"""`lrtflite train --network`: defaults of each network, and a MobileNetV2 that convert takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from coloured_source import ColouredSource
+from lrtflite.errors import InputError, ModelError
+from lrtflite.host.training import BACKBONE, train
+from lrtflite_cli.train_options import chosen_options
+from lrtflite_converters.convert import find_network
+from lrtflite_converters.source import Source
+
+
+def test_each_network_has_its_defaults() -> None:
+    def found(network: str, schedule: str = "first-batch", **given: object) -> tuple[str, str]:
+        chosen = {"network": network, **given}
+        options = chosen_options(schedule, "synthetic", 0, chosen, all_classes=False)
+        return options.weights, options.freeze_below
+
+    assert found("mobilenet_v1") == ("demo", "conv6/dw")
+    assert found("mobilenet_v2") == ("imagenet", "block_16")
+    assert found("mobilenet_v2", weights="none") == ("none", "images")
+    assert found("mobilenet_v2", schedule="backbone") == ("none", "images")
+    with pytest.raises(InputError, match=r"'conv6/dw'.*--freeze-below"):
+        found("mobilenet_v2", freeze_below="conv6/dw")
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_trained_mobilenet_v2_is_what_convert_needs(tmp_path: Path) -> None:
+    options = replace(
+        BACKBONE,
+        network="mobilenet_v2",
+        alpha=0.1,
+        epochs=1,
+        batch_size=8,
+        frames_per_video=1,
+        held_out_frames=1,
+    )
+    path = tmp_path / "model.keras"
+    result = train(ColouredSource(), path, options)
+    assert result.model.layers[-1].name == "classifier"
+    network = find_network(Source(network="mobilenet_v2", model=str(path)))
+    assert network.classifier is not None
+    assert network.classifier.labels == ("red", "green", "blue", "grey")
+    assert network.input_size == 32
+    with pytest.raises(ModelError, match="got a mobilenet_v2; use --network mobilenet_v2"):
+        find_network(Source(model=str(path)))
