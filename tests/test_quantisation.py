@@ -136,4 +136,4 @@ def test_herding_uses_the_values_that_latents_stand_for() -> None:
         memory = ReplayMemory(4, form, policy="herding")
         memory.update(values, np.zeros(12, np.int32), session=1, rng=rng)
         kept.append(memory.codes.astype(int) - zero)
-    np.testing.assert_array_equal(*kept)
+    np.testing.assert_array_equal(kept[0], kept[1])

@@ -7,6 +7,7 @@ import json
 import re
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -43,7 +44,9 @@ FINE = Quantisation(
         ({"runtime": "2.17.0"}, "need TFLite 2.17.0 or later; tflite-runtime 2.14.0 cannot open"),
     ],
 )
-def test_what_is_poor_is_said_with_what_to_try(changes: dict, warning: str | None) -> None:
+def test_what_is_poor_is_said_with_what_to_try(
+    changes: dict[str, Any], warning: str | None
+) -> None:
     found = quantisation_warnings(dataclasses.replace(FINE, **changes))
     assert len(found) == (warning is not None)
     assert warning is None or re.search(warning, found[0])

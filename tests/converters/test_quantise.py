@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -131,7 +132,12 @@ def test_training_from_int8_is_training_from_the_values_they_stand_for() -> None
 @pytest.mark.parametrize("strategy", list(STRATEGIES))
 def test_every_strategy_takes_int8_latents(strategy: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Check the signatures of each head, above a trunk if it can have one."""
-    given = {"strategy": strategy, "classes": 3, "batch_size": 6, "new_per_batch": 2}
+    given: dict[str, Any] = {
+        "strategy": strategy,
+        "classes": 3,
+        "batch_size": 6,
+        "new_per_batch": 2,
+    }
     try:
         options = ExportOptions(replay_layer="conv5_6/sep", quantise=INT8, **given)
         made = split("conv5_6/sep", "lda", False)
