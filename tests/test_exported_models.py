@@ -76,8 +76,9 @@ def teach(bundle: Path, state: Path) -> None:
     with Learner.open(bundle, state) as learner:
         size, training = learner.bundle.manifest.input_size, learner.training
         training = training.with_options(epochs=2, least_steps=6)
-        if "temperature" in training.rates:
-            # Scores of a random network are hundreds apart, and their softmax shows rounding only.
+        if learner.bundle.manifest.strategy == "ncm":
+            # A random network has class directions so close that the default temperature amplifies
+            # rounding: the learner itself differs by 2e-4 between runtimes, the export by 4e-4.
             training = training.with_options(temperature=TEMPERATURE)
         for kinds in ((0, 1), (2, 3)):
             frames = np.concatenate([frames_of(kind, 12, size, seed=0) for kind in kinds])
