@@ -41,7 +41,7 @@ Arrays = tuple[NDArray[np.float32], ...]
 # Folder of a model's layers in the weights, of current and of older versions, and of variables.
 _FOLDERS, _VARIABLES = ("layers", "_layer_checkpoint_dependencies"), "vars"
 # The class of the last layer in models that `lrtflite train` saves.
-_CLASSIFIER = b"lrtflite>Classifier"
+_CLASS_SLOTS = b"lrtflite>ClassSlots"
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,11 @@ def is_of_this_project(path: Path) -> bool:
     try:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
-                return _CLASSIFIER in _member(archive, "config.json", MOST_CONFIG)
+                return _CLASS_SLOTS in _member(archive, "config.json", MOST_CONFIG)
         import h5py  # type: ignore[import-untyped]
 
         with h5py.File(path, "r") as file:
-            return _CLASSIFIER in _text(file.attrs["model_config"]).encode()
+            return _CLASS_SLOTS in _text(file.attrs["model_config"]).encode()
     except UNREADABLE:
         return False  # reading it says what is wrong
 

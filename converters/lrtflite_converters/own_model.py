@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,7 +74,7 @@ def build_model(
     top, dropped = _without_classifier(tensors[graph.output])
     places = {node.name: maker(tensor).name for node, tensor in zip(graph.nodes, tensors)}
     return OwnModel(
-        keras.Model(images, _as_vector(top), name="own"),
+        _model(images, _as_vector(top, taken=places)),
         _choose(own if scales_itself else None, scaling, otherwise),
         dropped.removesuffix("/dense").removesuffix("/conv"),
         places,
@@ -147,11 +147,22 @@ def _is_flat(layer: Any) -> bool:
     return sizes[0] == sizes[1]
 
 
-def _as_vector(tensor: Any) -> Any:
+def _model(images: Any, features: Any) -> keras.Model:
+    try:
+        return keras.Model(images, features, name="own")
+    except ValueError as error:  # a name twice, or a path that does not begin at the input
+        raise ModelError(
+            f"Expected layers with a name each between input and output, got: "
+            f"{str(error).splitlines()[0][:160]}; rename the layers"
+        ) from error
+
+
+def _as_vector(tensor: Any, *, taken: Collection[str]) -> Any:
     if len(tensor.shape) == 2:
         return tensor
     if len(tensor.shape) == 4:
-        return layers.GlobalAveragePooling2D(name=AVERAGE)(tensor)
+        name = f"{AVERAGE}_of_all" if AVERAGE in taken else AVERAGE
+        return layers.GlobalAveragePooling2D(name=name)(tensor)
     raise ModelError(
         f"Expected a model that ends with an image or a vector, got {list(tensor.shape[1:])} from "
         f"{maker(tensor).name}; cut it off below, and save that part"

@@ -97,7 +97,7 @@ def test_what_lets_a_learner_forget_is_said(
 )
 def test_what_the_demo_weights_know_is_said_once(words: str, notes: int) -> None:
     with zipfile.ZipFile("m.keras", "w") as archive:  # of `lrtflite train`, by its last layer
-        archive.writestr("config.json", '{"registered_name": "lrtflite>Classifier"}')
+        archive.writestr("config.json", '{"registered_name": "lrtflite>ClassSlots"}')
     done = CliRunner().invoke(command, words.split())
     assert done.exit_code == 0, done.output
     assert done.stderr.splitlines().count(DEMO_NOTE) == notes

@@ -16,6 +16,7 @@ import tf_keras as keras
 from own_models import SIZE, plain
 
 from lrtflite.errors import ModelError
+from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite_converters.keras_file import is_of_this_project, read_keras_file
 from lrtflite_converters.own_network import read_network
 from lrtflite_converters.scaling import read_scaling
@@ -245,6 +246,14 @@ def test_weights_that_are_not_numbers(tmp_path: Path) -> None:
 def test_a_scaling_twice(file: Path) -> None:
     with pytest.raises(ModelError, match="leave --scale out"):
         read_network(file, read_scaling("0..1"))
+
+
+@pytest.mark.parametrize("name", ["host.keras", "host.h5"])
+@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
+def test_models_of_this_project_are_recognised(name: str, file: Path, tmp_path: Path) -> None:
+    """They keep their way of conversion, with the classes that they know."""
+    mobilenet_v1(alpha=0.125, input_size=32, classes=3).save(tmp_path / name)
+    assert is_of_this_project(tmp_path / name)
     assert not is_of_this_project(file)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tf_keras as keras
 from click.testing import CliRunner
 from own_models import joined, nested, plain, saved
 
@@ -66,6 +67,24 @@ def test_options_that_a_model_does_not_allow(
     network = saved(build(), tmp_path / "own.keras")
     with pytest.raises(ModelError, match=message):
         split_network(network, ExportOptions(own=network.architecture, **given))
+
+
+def test_a_model_that_ends_with_an_image_is_averaged(tmp_path: Path) -> None:
+    layers = keras.layers
+    images = keras.Input((16, 16, 3))
+    x = layers.Conv2D(4, 3, name="average", activation="relu")(layers.Rescaling(1 / 255)(images))
+    network = saved(keras.Model(images, x), tmp_path / "own.keras")
+    assert network.architecture.usable[1:] == ("average", "average_of_all")
+    assert network.features() == 4
+    assert not network.architecture.dropped
+
+
+def test_a_last_layer_with_relu_stays(tmp_path: Path) -> None:
+    layers = keras.layers
+    model = keras.Sequential([keras.Input((16, 16, 3)), layers.Rescaling(1.0), layers.Flatten()])
+    model.add(layers.Dense(5, activation="relu", name="embedding"))
+    network = saved(model, tmp_path / "own.keras")
+    assert (network.architecture.pooled, network.architecture.dropped) == ("embedding", "")
 
 
 def test_the_costs_are_listed(tmp_path: Path) -> None:
