@@ -89,6 +89,7 @@ def test_int8_latents_are_those_of_the_network(layer: str, strategy: str, pooled
     assert found.agreement is not None
     assert (found.mode, found.frames, found.epochs, found.calibration) == ("int8", 24, 0, "waves")
     assert found.int8_bytes == len(parts.features.to_bytes())
+    assert parts.exact is not None
     assert found.float_bytes == len(parts.exact.to_bytes())
     # The older runtime is 2.14.
     assert tuple(map(int, oldest_runtime(parts.features.to_bytes()).split("."))) <= (2, 14, 0)
