@@ -5,7 +5,7 @@ is learned with several moment rates (0 freezes the moments; the paper uses 5e-5
 `lrtflite convert --adapt-moments`. Every policy replays the latents that it stored. As in the
 paper's ablation, the row "extracted again" replays the same patterns from their frames, passed
 through the current features before each session. The figures are the accuracy on the whole test
-set after the last session, and in brackets the paired difference to stored latents with the first
+set after the last session, and in brackets the paired difference from stored latents with the first
 policy, in points, with its 95 % interval.
 
     python benchmarks/aging.py BUNDLE [--dataset synthetic] [--memory 500] [--visits 2]

@@ -3,7 +3,7 @@
 The streams and backbones are those of replay_layers.py, at `pool6` with CWR*: the latents of a
 world are extracted once, and every policy learns the same stream with the same seed. A figure is
 the accuracy over the whole test set after the last session. The interval is that of the paired
-difference to the first policy, `algorithm1`, over the seeds.
+difference from the first policy, `algorithm1`, over the seeds.
 
     python benchmarks/policies.py synthetic [--memories 150 500 1500] [--seeds 2000 2001 2002]
     python benchmarks/policies.py synthetic --visits 6

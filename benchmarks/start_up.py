@@ -3,8 +3,8 @@
     python benchmarks/start_up.py [BUNDLE] [--runs 15] [--runtime litert]
 
 The state exists already, so the models have passed their trial in a child process. Rows are medians
-over the runs, with the first and the third quartile. The time of the CPU depends less on other
-programs. The demo bundle is the default.
+over the runs, with the first and the third quartile. CPU time depends less on other programs.
+The demo bundle is the default.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def measure(bundle: Path, runtime: str, runs: int, folder: Path) -> np.ndarray:
 
 def tell(found: np.ndarray) -> None:
     rows = {name: found[:, column] for column, name in enumerate(ROWS)}
-    rows.update({"total": found[:, :3].sum(axis=1), "total, time of the CPU": found[:, 3]})
+    rows.update({"total": found[:, :3].sum(axis=1), "total, CPU time": found[:, 3]})
     for name, seconds in rows.items():
         low, median, high = np.percentile(seconds, [25, 50, 75])
         print(f"  {name:<24} {median:.3f} s ({low:.3f} .. {high:.3f})")

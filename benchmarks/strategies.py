@@ -49,7 +49,9 @@ def main() -> None:
     parser.add_argument("--layer", help="[the last layer below the classifier]")
     parser.add_argument("--only", nargs="+")
     parser.add_argument("--seeds", type=int, nargs="+")
-    parser.add_argument("--validation", action="store_true", help="judge a quarter of the training")
+    parser.add_argument(
+        "--validation", action="store_true", help="test on a quarter of the training frames"
+    )
     parser.add_argument("--preset", help="of `lrtflite convert`, such as paper")
     parser.add_argument("--rate", action="append", default=[], metavar="NAME=VALUE")
     parser.add_argument("--runtime", default="auto")

@@ -68,7 +68,7 @@ class Checkpoint(StateFolder):
     def took(self, opened: Opened, state: State) -> None:
         """Go on from a generation that was read: the next commit writes what differs from it.
 
-        Damaged generations are renamed only now, so that a folder without a whole one stays.
+        Damaged generations are renamed only now, so that a folder without a whole one is unchanged.
         """
         place = {}
         for named in opened.record.tensors:
@@ -107,7 +107,7 @@ class Checkpoint(StateFolder):
         """Write `state` as the newest generation; on any failure the current one stays.
 
         Return the memory with its rows on the disk. If the disk is full and the change `frees`
-        space, the generations for undo are given up for it.
+        space, the generations for undo are deleted to make room.
         """
         undo = None if self._current is None else self._current.number
         with undisturbed():

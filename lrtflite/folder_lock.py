@@ -23,7 +23,7 @@ class FolderLock:
     """A lock that this process holds until `release`."""
 
     def __init__(self, folder: Path) -> None:
-        """Lock a folder, or raise StateError if another process has, OSError if it cannot be."""
+        """Lock a folder; raise StateError if another process has it, OSError if locking fails."""
         self._folder, self._process = folder, os.getpid()
         self._handle: int | None = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

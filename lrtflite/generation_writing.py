@@ -109,7 +109,7 @@ def _put(
 
     All files are flushed one after the other, because a disk has little left to do after the first.
     The last flush, of the folder, makes all names durable. If power fails before it, a generation
-    may lack a file that it names. That shows, and the one before is still there.
+    may lack a file that it names. A reader notices, and the previous one is still there.
     """
     part, path = temporary(folder, number), folder / name_of("state", number)
     arrays = {**inline, **facts_of(content), MEMORY_PLACES: Outgoing.of(content.rows.places)}

@@ -21,7 +21,7 @@ from lrtflite.regular_file import read_whole
 
 # Maximum number of bytes in the file, and of all its arrays together.
 MOST_BYTES = 1 << 28
-# Errors of zipfile and numpy for bytes that no writer made.
+# Errors of zipfile and numpy for malformed bytes.
 _ODD = (
     OSError,
     ValueError,

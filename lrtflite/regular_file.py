@@ -24,7 +24,7 @@ PAUSES = (0.01, 0.05, 0.2)
 PASSING = frozenset(
     {errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.EINTR, errno.EBUSY}
 )
-# Bytes read at a time when a whole file passes by.
+# Bytes of a file that are read at a time.
 CHUNK = 1 << 18
 
 
@@ -52,7 +52,7 @@ class FileSource:
         try:
             done = os.preadv(self._handle, [out], start)
         except OSError:
-            done = 0  # below, with patience
+            done = 0  # the loop below tries again
         while done < len(out):
             got = self._read_some(out[done:], start + done)
             if not got:

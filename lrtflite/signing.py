@@ -13,7 +13,7 @@ from lrtflite.whole_file import write_whole, writing
 
 MANIFEST_FILE, SIGNATURE_FILE = "manifest.json", "manifest.sig"
 SIGNATURE_BYTES = 64
-# The signature is of these bytes and the manifest, so that it cannot be one of something else.
+# Bytes signed before those of the manifest, so that no other signature can pass as this one.
 CONTEXT = b"lrtflite bundle\n"
 _MOST_KEY, _MOST_MANIFEST = 1 << 14, 1 << 22
 
@@ -36,7 +36,7 @@ def make_keys(private: Path, public: Path) -> None:
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     with writing(private):
-        # Nobody else may read it, at no moment.
+        # Nobody else may read it at any moment.
         handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             os.write(handle, secret)

@@ -106,7 +106,7 @@ def open_state(path: Path, *, source: Source | None = None) -> Opened:
 def read_opened(opened: Opened, form: StateForm | None = None, *, salvage: bool = False) -> State:
     """Read the arrays of a generation, and open the files of its rows.
 
-    To `salvage`, rows that are lost are left out, where they would be damage otherwise.
+    With `salvage`, lost rows are left out; without it, they are damage.
     """
     record, path = opened.record, opened.path
     with reading(path):

@@ -106,7 +106,7 @@ class TensorFile:
             raise damaged(self.source.name, f"{self.source.size} bytes, not {expected.bytes}")
         try:
             found = self._digest()
-            # A second look tells a passing fault of the bus from a file that has changed.
+            # Read again to tell a passing hardware fault from a file that has changed.
             if found != self.sha256 or (expected and found != expected.sha256):
                 found = self._digest()
         except TooShort as error:

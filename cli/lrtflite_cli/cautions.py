@@ -35,7 +35,7 @@ def caution(*, replay_size: int | None, batch_size: int | None = None) -> None:
 
 
 def quantisation_warnings(found: Quantisation) -> list[str]:
-    """Return what is poor about quantised features, with what to try."""
+    """Return a line for each weakness of quantised features, with what to try."""
     poor = []
     if found.snr_db < LEAST_SNR_DB:
         poor.append(f"a signal-to-noise ratio of {found.snr_db:.1f} dB, below {LEAST_SNR_DB:g}")

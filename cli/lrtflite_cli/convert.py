@@ -89,7 +89,7 @@ def _foreign(source: Source, given: Mapping[str, Any], *, quantises: bool) -> Ar
 
 
 def _own_network(source: Source) -> Network | None:
-    """Return the network of a user's own model, whose layers decide about other options."""
+    """Return the network of a user's own model, whose layers limit the other options."""
     from lrtflite_converters.keras_file import is_of_this_project
 
     if source.model is None or is_of_this_project(Path(source.model)):
@@ -166,10 +166,10 @@ def _tell(destination: Destination, source: Source, own: Architecture | None) ->
 
 
 def _own_note(own: Architecture) -> str:
-    """Return a note on what becomes of a user's own model."""
+    """Return a note about the classifier of a user's own model."""
     dropped = getattr(own, "dropped", "")
     left_out = f"Its classifier {dropped} was left out, so it" if dropped else "The bundle"
-    return f"{left_out} knows no class until it is taught"
+    return f"{left_out} has no classes until it is taught"
 
 
 def _simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:

@@ -49,7 +49,7 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--weights",
             help=f"Instead of --model: {weights}, or a .npz, .h5 or .keras file.",
-            show_default="the network's first of these",
+            show_default="the first of these that the network has",
         ),
         click.option(
             "--alpha",
@@ -125,7 +125,7 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--preset",
             type=click.Choice(list(PRESETS)),
-            help="Take all defaults of rates, mini-batch and epochs from elsewhere. "
+            help="Replace the default rates, mini-batch and epochs. "
             + "; ".join(f"{name}: {entry.summary}" for name, entry in PRESETS.items())
             + ".",
             show_default="values measured for this project",

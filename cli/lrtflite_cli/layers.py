@@ -35,7 +35,7 @@ PAPER_NOTE = (
     "--alpha",
     default=1.0,
     show_default=True,
-    help="Width of the network, relative to its authors'.",
+    help="Width of the network, relative to the original.",
 )
 @click.option(
     "--input-size", default=128, show_default=True, help="Side of the square frames, in pixels."

@@ -18,7 +18,7 @@ NOTE = (
     "bytes/latent: 4 bytes per value (float32); 1 for the input (uint8).\n"
     "pooled: bytes of the layer's average over all pixels (convert --pooled), above which only\n"
     "the last layer trains.\n"
-    "ops, weights: of the layers above the row before."
+    "ops, weights: of this layer and those between it and the previous row."
 )
 
 
@@ -49,7 +49,7 @@ def show_own_layers(
     table(f"{Path(model).name}, {size}x{size}", lines)
     click.echo(NOTE)
     if architecture.obstacle:
-        click.echo(f"No layer below {architecture.lowest}: {architecture.obstacle}.")
+        click.echo(f"No layer below {architecture.lowest} is listed: {architecture.obstacle}.")
 
 
 def _line(row: LayerCost, is_input: bool) -> tuple[str, ...]:

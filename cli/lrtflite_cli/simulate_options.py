@@ -71,8 +71,8 @@ def _rival() -> Callable[[Any], Any]:
     return click.option(
         "--rival",
         metavar=f"[{'|'.join(RIVALS)}]",
-        help="Learn with a rival of the paper instead of the bundle's head, to compare. It runs in "
-        f"the simulator only, not on a device. {rivals}",
+        help="For comparison, learn with a rival from the paper instead of the bundle's head. It "
+        f"runs in the simulator only, not on a device. {rivals}",
     )
 
 

@@ -139,7 +139,7 @@ def _check_dense(layer: Any) -> None:
     if len(layer.input_shape) != 2 or layer.activation is not keras.activations.linear:
         raise ModelError(
             "Expected a dense layer on vectors, with its activation as a layer of its own, "
-            f"got {describe(layer)}; build the network so"
+            f"got {describe(layer)}; build the network that way"
         )
 
 

@@ -50,7 +50,7 @@ IMPORTANCE_RATE, MAX_F = 0.5, 0.001
 # Penalty of EWC and the greatest Fisher information of a weight, chosen on validation streams
 # (docs/studies/strategies.md).
 EWC_PENALTY, EWC_MAX_F = 1e4, 0.001
-# Greatest share of the answers before a session in the targets of LwF, as in the paper's rivals.
+# Largest share of LwF's targets that is from answers before the session, as in the paper's rivals.
 DISTIL_MOST = 0.9
 # Shrinkage of the paper's DSLDA.
 DSLDA_SHRINKAGE = 1e-4
@@ -157,7 +157,7 @@ def ewc_rates(place: Place) -> dict[str, Rate]:
 
 
 def lwf_rates(place: Place) -> dict[str, Rate]:
-    meaning = "greatest share of the answers before the session in the targets"
+    meaning = "largest share of the targets from answers before the session"
     return {**naive_rates(place), "distil_most": Rate(DISTIL_MOST, most=1.0, meaning=meaning)}
 
 

@@ -211,7 +211,7 @@ def _float_features(network: Network, options: ExportOptions, *, group: int) -> 
 
 
 def _taken(training: Training, options: ExportOptions, *models: SignedModule) -> Training:
-    """Return the training without rates that no signature takes, as those of an absent norm."""
+    """Return the training without rates that no signature takes, such as an absent norm's."""
     signatures = [each for model in models for each in model.signatures.values()]
     taken = {name for signature in signatures for name in signature.inputs}
     unused = [name for name in training.rates if name not in taken]

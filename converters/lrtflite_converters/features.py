@@ -56,7 +56,7 @@ class Features(SignedModule):
 
     @property
     def head_scale(self) -> Callable[[Tensor], Tensor] | None:
-        """Return what the head does with latents first; None if it takes them as they are."""
+        """Return the function that the head applies to latents first; None if there is none."""
         scale: Callable[[Tensor], Tensor] = self.network.scale
         return scale if self.reads_frames else None
 

@@ -39,7 +39,7 @@ class ForeignFile:
             self.operators = list(self.graph.operators or [])
             if any(buffer.offset > 1 for buffer in self.model.buffers):
                 raise ValueError("weights outside the flatbuffer")
-        except Exception as error:  # the generated reader checks nothing, and raises anything
+        except Exception as error:  # the generated reader checks nothing, and may raise anything
             raise ModelError(
                 f"Expected a complete .tflite file of less than 2 GB, got a damaged or larger one: "
                 f"{where}; export the model again"

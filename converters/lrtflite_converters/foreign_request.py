@@ -1,4 +1,4 @@
-"""A bundle on the features of a foreign `.tflite` model: its layers, and options that cannot be.
+"""A bundle on the features of a foreign `.tflite` model: its layers, and checks of its options.
 
 This module does not import TensorFlow, because options are checked before TensorFlow is loaded.
 """
@@ -34,7 +34,7 @@ def check_foreign(
     adapt_moments: bool,
     quantises: bool = False,
 ) -> None:
-    """Raise ModelError for options that need layers which a foreign model does not show."""
+    """Raise ModelError for options that need more layers than a foreign model shows."""
     given = {
         "--replay-layer": replay_layer is not None,
         "--pooled": pooled,
@@ -42,14 +42,14 @@ def check_foreign(
     }
     if quantises:
         raise ModelError(
-            "Expected no --quantize with --features, whose model is used as it is, got it; leave "
-            "it out, and quantise the model with the tool that made it"
+            "Expected no --quantize with --features, whose model is used as it is, got both; leave "
+            "--quantize out, and quantise the model with the tool that made it"
         )
     for option, is_given in given.items():
         if is_given:
             raise ModelError(
-                f"Expected no {option} with --features, whose output is the only layer, got it; "
-                "leave it out, or convert a Keras model with --model"
+                f"Expected no {option} with --features, whose output is the only layer, got both; "
+                f"leave {option} out, or convert a Keras model with --model"
             )
     if strategy is not None and STRATEGIES.choose(strategy).trunk:
         fitting = ", ".join(name for name, entry in STRATEGIES.items() if not entry.trunk)

@@ -1,7 +1,7 @@
 """Golden vectors: the inputs of the golden sessions, and the outputs that TensorFlow computes.
 
 `lrtflite.golden` runs the sessions, in TensorFlow and in every client. The first session has one
-class, so the trunk rests. The second has that class and new ones. A head may need another one.
+class, so the trunk rests. The second has that class and new ones. Some heads need more sessions.
 """
 
 from __future__ import annotations

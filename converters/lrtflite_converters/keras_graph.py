@@ -49,7 +49,7 @@ class Graph:
 
 
 def read_graph(file: KerasFile) -> Graph:
-    """Return the layers of a model, or raise ModelError for one that has no such form."""
+    """Return the layers of a model, or raise ModelError for a model of another form."""
     reader = _Reader(file)
     try:
         output = reader.model(file.config, "", None, depth=0)

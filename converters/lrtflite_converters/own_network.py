@@ -27,8 +27,9 @@ from lrtflite_converters.split import Walk, maker
 # Largest share of a network's ops above a replay layer that trains with the quick rates, in
 # percent. It is that of MobileNetV1's lowest such layer (docs/replay-layers.md).
 QUICK_COMPUTATION = 87.2
-# Frames by which the strength of features is measured. Mean square of the features that the
-# learning rate of the last layer was chosen for: 1.4 with ImageNet's weights, 1.1 with the demo's.
+# Number of frames with which the strength of features is measured, and the mean square of the
+# features that the learning rate of the last layer was chosen for: 1.4 with ImageNet's weights,
+# 1.1 with the demo's.
 SAMPLES, MEAN_SQUARE = 6, 1.3
 LEAST_STRENGTH = 1e-3
 

@@ -79,7 +79,7 @@ class Renorm:
             mean=mean,
             sigma=sigma,
             unbiased=variance,
-            # Moments of so many pixels do not depend on any of them.
+            # Moments of so many pixels hardly depend on any one of them.
             count=math.inf,
         )
 

@@ -57,7 +57,7 @@ class Source:
             read_scaling(self.scale)
             if self.model is None and self.features is None:
                 raise ModelError(
-                    "Expected --scale with your own --model or --features, got it with a network "
+                    "Expected --scale with your own --model or --features, got a network "
                     "that scales its frames itself; leave --scale out"
                 )
         named = NETWORKS.choose(self.network).named_weights

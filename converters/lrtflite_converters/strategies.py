@@ -109,14 +109,14 @@ STRATEGIES: Table[Strategy] = Table(
             trunk=True,
         ),
         "ewc": Strategy(
-            "trains a plain last layer, and penalises moving weights with Fisher information",
+            "trains a plain last layer, and penalises changes to weights with Fisher information",
             "plain",
             rates=ewc_rates,
             feeding=observing,
             regulariser="ewc",
         ),
         "lwf": Strategy(
-            "trains a plain last layer towards its own answers before the session, too",
+            "trains a plain last layer, also towards its own answers before the session",
             "lwf",
             rates=lwf_rates,
             feeding=plain_feeding,

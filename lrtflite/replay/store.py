@@ -52,7 +52,7 @@ class RowFile:
     def read_into(self, row: int, out: memoryview) -> None:
         """Read rows from the disk, or from its cache; raise StateError if they cannot be read.
 
-        They begin with `row`, and are as many as `out` holds.
+        Begins with `row` and reads as many rows as `out` holds.
         """
         try:
             self._source.read_into(out, self._start + row * self._size)

@@ -83,7 +83,7 @@ class BiasedTrace(Trace):
         below: list[Tensor] = []
         dkernel = dbias = None
         for part, dz in enumerate(gradients):
-            # Wait for the part before, so that only one part's arrays exist at a time.
+            # Wait for the previous part, so that only one part's arrays exist at a time.
             x = self.source.again(part, after=dz if dkernel is None else dkernel)
             dx, more = block.convolve(x, kernel)[1](dz)
             if block.trains_kernel:

@@ -1,20 +1,19 @@
 """Closed forms above a trunk that trains, next to one on the original trunk.
 
-Closed forms answer together. The frozen one stands on the trunk as it was converted, and its sums
-count every pattern once, so no session can overwrite them. The trained ones stand on the trunk as
-it is now: on the average of its output, and, if it ends below the pooled layer, on that layer too,
-which the original layers in between lead to. Their sums are gathered again in each session, from
-the session and the memory. The log-probabilities are mixed, each trained form with the weight N,
-the number of its patterns, and the frozen form with the weight F, the number of features: N
-patterns of F features say little while N is small. A class that left the memory keeps its frozen
-probability.
+Several closed forms answer together. The frozen one uses the trunk as it was converted. Its sums
+count every pattern once, so no session can overwrite them. The trained ones use the trunk as it is
+now: the average of its output, and, if it ends below the pooled layer, that layer too, computed
+with the original layers in between. Their sums are gathered again in each session, from the session
+and the memory. The log-probabilities are mixed, each trained form with the weight N, the number of
+its patterns, and the frozen form with the weight F, the number of features: N patterns of F
+features say little while N is small. A class that left the memory keeps its frozen probability.
 
 The trunk trains against the first trained form itself, whose weights do not move in the meantime:
 the loss is a cross entropy of its scores, among the classes that it knew before the session. A new
 class joins in the next session, through the memory. So a session cannot pull the trunk towards its
 own new class. The scores are divided by `softness` times the temperature of the frozen form. The
 trained form's own temperature would grow as the trunk moves classes apart, and the loss would never
-end.
+converge.
 """
 
 from __future__ import annotations
@@ -104,8 +103,8 @@ class DeepLdaHead(Head):
             mixed += self.refit_count * own
         whole = float(self.trunk.features) + self.refit_count * float(len(self.trained))
         refit = softmax_over(mixed / whole, refitted)
-        # A class without patterns in the memory has the frozen answer only, so trained forms divide
-        # no more than the frozen one gives to all of their classes.
+        # A class without patterns in the memory keeps its frozen answer, so trained forms divide
+        # only the probability that the frozen one gives to their classes.
         alone = softmax_over(frozen, learned)
         divided = tf.reduce_sum(alone * refitted, axis=-1, keepdims=True)
         masked = scores - _NEVER * (1.0 - learned)
@@ -161,7 +160,7 @@ class DeepLdaHead(Head):
             self.frozen.gather(self._frozen_features(latents), targets)
             return tf.zeros([])
 
-        # Patterns of the memory are in the frozen sums since their own session.
+        # Patterns of the memory have been in the frozen sums since their own session.
         tf.cond(replayed < 0.5, count_once, lambda: tf.zeros([]))
 
     def consolidate(self, counts: Tensor, rates: Rates) -> None:

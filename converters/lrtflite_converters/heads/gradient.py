@@ -18,7 +18,7 @@ from lrtflite_converters.signature import Outputs
 from lrtflite_converters.window import Tensor
 
 LAST_SCALARS = ("lr", "momentum", "weight_decay")
-# Rates of a learner's first session, in heads that have them: each replaces the rate of its value.
+# Rates of a learner's first session, in heads that have them, and the rate that each replaces.
 FIRST_SCALARS = {"first_lr": "lr", "first_trunk_lr": "trunk_lr"}
 
 

@@ -53,7 +53,7 @@ class Head(SignedModule):
     scalars: Mapping[str, Sequence[str]] = {}
     # True for a head whose `gather` is told which patterns come from the memory.
     tells_replayed = False
-    # Golden sessions that it needs after the usual two, until everything has trained once.
+    # Number of golden sessions after the first two that it takes until everything has trained once.
     golden_sessions = 0
 
     def __init__(self, plan: HeadPlan) -> None:

@@ -1,4 +1,4 @@
-"""Replace the variables of a model by constants: the values of a state."""
+"""Replace the variables of a model with constants: the values of a state."""
 
 from __future__ import annotations
 

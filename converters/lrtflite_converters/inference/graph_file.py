@@ -23,7 +23,7 @@ def load(content: bytes, *, where: str) -> Any:
     """Return the model of a TFLite file as an object of the schema."""
     try:
         return schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
-    except Exception as error:  # the generated reader checks nothing, and raises anything
+    except Exception as error:  # the generated reader checks nothing, and may raise anything
         raise BundleError(
             f"Expected a complete TFLite file, got a damaged one: {where}; copy the bundle again"
         ) from error

@@ -132,8 +132,8 @@ def _split(graph: Graph) -> tuple[Graph, Graph | None]:
 def _samples(frames: NDArray[np.uint8], scaling: Scaling) -> Iterator[list[NDArray[np.float32]]]:
     for number, frame in enumerate(frames):
         if number == 0:
-            # The first frame gets a black and a white corner: whatever the frames, the input has
-            # all of its range, so that each of its 256 steps is one step of a camera.
+            # A black and a white corner in the first frame make the input cover its whole range,
+            # so that each of its 256 steps is one step of a camera.
             frame = frame.copy()
             frame[0, 0], frame[-1, -1] = 0, 255
         yield [scaling(frame[np.newaxis])]
@@ -150,7 +150,7 @@ def _quantised(
             allow_float=False,
             resize_input=False,
         )
-    except Exception as error:  # TensorFlow's own types are many
+    except Exception as error:  # of many types of TensorFlow's own
         lines = str(error).splitlines() or [type(error).__name__]
         raise ConversionError(
             f"TensorFlow cannot quantise this model: {lines[0]}; export without --quantize"

@@ -47,7 +47,7 @@ def check_rival_bundle(name: str, manifest: Manifest, known: Collection[str]) ->
         )
     if known:
         raise InputError(
-            f"Expected a bundle that knows no class for the rival {name}, which starts from "
+            f"Expected a bundle without classes for the rival {name}, which starts from "
             f"nothing, got one that knows {len(known)}; use the bundle from before it was taught"
         )
 

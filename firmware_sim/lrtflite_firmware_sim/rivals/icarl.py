@@ -3,7 +3,7 @@
 Rebuffi et al., *iCaRL: Incremental Classifier and Representation Learning*, CVPR 2017. Features do
 not train here, so its representation learning (and the paper's 40 and 4 epochs) has no counterpart.
 Its memory and its classification remain. A class of iCaRL cannot get new patterns later, so each
-session opens virtual classes; those of the same class are fused when it answers.
+session opens virtual classes; an answer joins the virtual classes of the same class.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ICaRL(Rival):
         return replace(self, virtual=tuple(kept), means=means), Outcome()
 
     def probabilities(self, latents: Floats) -> Floats:
-        """Return a softmax of minus the squared distances; only its order has a meaning."""
+        """Return a softmax of minus the squared distances; only its order is meaningful."""
         found = np.zeros((len(latents), self.classes), np.float32)
         if self.virtual:
             nearest = fused(squared_distances(latents, self.means), self.slots, self.classes)
