@@ -133,6 +133,8 @@ class Model:
         self._runners = {name: self._interpreter.get_signature_runner(name) for name in names}
         self.signatures = {name: _signature(runner) for name, runner in self._runners.items()}
         self._lock = threading.Lock()
+        # Signatures that have run. LiteRT packs the weights of a signature when it first runs.
+        self._ran: set[str] = set()
         self.release()
 
     def release(self) -> None:
@@ -159,6 +161,9 @@ class Model:
         """Call one signature; the outputs are copies that stay valid after the next call."""
         with self._lock:
             outputs = self._runners[signature](**inputs)
+            if signature not in self._ran:
+                self._ran.add(signature)
+                self.release()
         return {name: np.asarray(value) for name, value in outputs.items()}
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+from lrtflite.bundle import INITIAL_FILE
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.generations import EARLIER, name_of, numbers
 from lrtflite.regular_file import patiently
@@ -40,10 +41,12 @@ class StateFolder:
         if any(EARLIER.fullmatch(name) for name in names):
             raise earlier_format(self.folder)
         if not may_be_new:
-            raise StateError(
-                f"Expected a state folder, got {self.folder} with no state-*.safetensors in it; "
-                "check the path"
-            )
+            found = "with no state-*.safetensors in it" if names else "which is empty"
+            if not self.folder.exists():
+                found = "which does not exist"
+            elif INITIAL_FILE in names:
+                found = f"which is a bundle: its state is {self.folder / INITIAL_FILE}"
+            raise StateError(f"Expected a state folder, got {self.folder}, {found}; check the path")
 
     @property
     def is_new(self) -> bool:

@@ -18,7 +18,9 @@ Open = Callable[..., Learner]
 
 def opened(open_deep: Open, strategy: str, gathers: str = NOTHING, **changes: Any) -> Learner:
     training = replace(TRAINING, feeding=replace(FEEDING, gathers=gathers))
-    return open_deep(strategy=strategy, training=training, **changes)
+    learner = open_deep(strategy=strategy, training=training, **changes)
+    fake(learner.committed.working).calls.clear()  # those of opening
+    return learner
 
 
 def called(learner: Learner) -> list[str]:

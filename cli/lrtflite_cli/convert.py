@@ -143,7 +143,10 @@ def _tell(destination: Destination, source: Source, own: Architecture | None) ->
         click.echo(
             f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True
         )
-    click.echo(f"{manifest.backbone}, replay layer {manifest.replay_layer}", err=True)
+    click.echo(
+        f"{manifest.backbone}, replay layer {manifest.replay_layer}, strategy {manifest.strategy}",
+        err=True,
+    )
     demo = own is None and source.model is None and source.named_weights == DEMO
     if demo:
         click.echo(DEMO_NOTE, err=True)

@@ -14,6 +14,7 @@ from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.learner_options import all_of, memory_options
 from lrtflite_cli.network_option import network_option
 from lrtflite_cli.rate_options import rate_options
+from lrtflite_cli.table_option import table_option
 
 if TYPE_CHECKING:
     from lrtflite_converters.defaults import Place
@@ -114,17 +115,17 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
     pooled, below = Place(network, network.pooled), Place(network, network.lowest_quick)
     strategies = "; ".join(f"{name}: {entry.summary}" for name, entry in STRATEGIES.items())
     return (
-        click.option(
+        table_option(
             "--strategy",
-            type=click.Choice(list(STRATEGIES)),
+            STRATEGIES,
             help="Layers that train, and how. CWR* is the paper's rule, which merges the weights "
             f"of the last layer after each session. {strategies}.",
             show_default=f"{default_strategy(pooled)} at {pooled.replay_layer}, "
             f"{default_strategy(below)} where more than the last layer trains",
         ),
-        click.option(
+        table_option(
             "--preset",
-            type=click.Choice(list(PRESETS)),
+            PRESETS,
             help="Replace the default rates, mini-batch and epochs. "
             + "; ".join(f"{name}: {entry.summary}" for name, entry in PRESETS.items())
             + ".",
@@ -171,9 +172,9 @@ def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
             replay_size=str(defaults.REPLAY_SIZE),
             policy=f"{defaults.POLICY}; {defaults.REFIT_POLICY} for lda below {resting}",
         ),
-        click.option(
+        table_option(
             "--codec",
-            type=click.Choice(list(CODECS)),
+            CODECS,
             help=f"Form in which latents are stored. {codecs}",
             show_default=defaults.CODEC,
         ),

@@ -7,7 +7,9 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
+from lrtflite.errors import ModelError
 from lrtflite.networks import NETWORKS, Architecture
 from lrtflite_cli.network_option import network_option
 
@@ -62,6 +64,7 @@ def command(
     if model is not None:
         from lrtflite_cli.own_layers import show_own_layers
 
+        _refuse_beside_model("network", "alpha", "input_size", "classes")
         show_own_layers(model, as_json=as_json, table=_print_table)
         return
     from lrtflite.host.cost import network_cost
@@ -112,6 +115,17 @@ def _rows(cost: NetworkCost, architecture: Architecture) -> list[tuple[str, ...]
         )
     rows.append(("total", "", f"{cost.ops:,}", f"{cost.weights:,}", "", "", ""))
     return rows
+
+
+def _refuse_beside_model(*names: str) -> None:
+    context = click.get_current_context()
+    for name in names:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = f"--{name.replace('_', '-')}"
+            raise ModelError(
+                f"Expected --model without {option}, got both; leave {option} out, because a model "
+                "has its own"
+            )
 
 
 def _print_table(title: str, rows: list[tuple[str, ...]]) -> None:

@@ -11,6 +11,7 @@ from lrtflite.learner_options import LearnerOptions
 from lrtflite.replay.policies import POLICIES
 from lrtflite.runtime import AUTO, MOST_THREADS, RUNTIMES, TRUNK_THREADS
 from lrtflite.table import first_sentence
+from lrtflite_cli.table_option import table_option
 
 signature_option = click.option(
     "--require-signature",
@@ -30,9 +31,9 @@ def memory_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
             help="Latents that the replay memory keeps, to be trained with again later.",
             show_default=replay_size,
         ),
-        click.option(
+        table_option(
             "--policy",
-            type=click.Choice(list(POLICIES)),
+            POLICIES,
             help=f"Rule that decides which latents the replay memory keeps. {policies}",
             show_default=policy,
         ),

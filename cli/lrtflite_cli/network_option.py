@@ -4,24 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-import click
-
 from lrtflite.networks import NETWORKS
+from lrtflite_cli.table_option import table_option
 
 
 def network_option(*, help: str) -> Callable[[Any], Any]:
-    """Return the option; an unknown name is an error that suggests a similar one."""
-
-    def check(context: click.Context, parameter: click.Parameter, name: str) -> str:
-        NETWORKS.check(name)
-        return name
-
-    # Not a click.Choice, which would not suggest a similar name.
-    return click.option(
-        "--network",
-        metavar=f"[{'|'.join(NETWORKS)}]",
-        default=next(iter(NETWORKS)),
-        show_default=True,
-        callback=check,
-        help=help,
-    )
+    """Return the option."""
+    first = next(iter(NETWORKS))
+    return table_option("--network", NETWORKS, default=first, show_default=True, help=help)

@@ -9,6 +9,7 @@ import click
 from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.learner_options import all_of, learner_options
 from lrtflite_cli.rate_options import rate_options
+from lrtflite_cli.table_option import table_option
 
 POSITIVE = click.IntRange(min=1)
 
@@ -67,10 +68,9 @@ def _rival() -> Callable[[Any], Any]:
     from lrtflite_firmware_sim.rivals import RIVALS
 
     rivals = " ".join(f"{name}: {first_sentence(entry)}" for name, entry in RIVALS.items())
-    # Not a click.Choice, which would not suggest a similar name.
-    return click.option(
+    return table_option(
         "--rival",
-        metavar=f"[{'|'.join(RIVALS)}]",
+        RIVALS,
         help="For comparison, learn with a rival from the paper instead of the bundle's head. It "
         f"runs in the simulator only, not on a device. {rivals}",
     )

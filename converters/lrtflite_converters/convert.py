@@ -69,6 +69,11 @@ def find_network(source: Source) -> Network:
     if source.model is not None:
         path = Path(source.model)
         if not is_of_this_project(path):
+            if source.network != TRAINED_NETWORKS[0]:
+                raise ModelError(
+                    f"Expected your own model without --network, got {source.network!r}; leave "
+                    "--network out, because the file has its own layers"
+                )
             return read_network(path, source.scaling)
         if source.scale is not None:
             raise ModelError(

@@ -27,7 +27,6 @@ from lrtflite.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
-from lrtflite.labels import check_label
 from lrtflite.manifest import File, Manifest
 from lrtflite.quantisation import HIGHEST, LOWEST, Quantisation
 from lrtflite.runtime import describe_runtime, installed_runtimes
@@ -46,14 +45,11 @@ from lrtflite_converters.quantise.features import QuantisedFeatures
 from lrtflite_converters.quantise.quantised import compare, quantise
 from lrtflite_converters.regularisers import REGULARISERS
 from lrtflite_converters.signature import SignedModule
+from lrtflite_converters.slot_labels import slot_labels
 from lrtflite_converters.split import blocks_above, blocks_below
 from lrtflite_converters.tflite import op_names
 from lrtflite_converters.trunk import Trunk
 
-# Free slots next to labelled ones: the number that the paper's app adds to its ten classes.
-FREE_SLOTS = 5
-# Slots without labels.
-DEFAULT_SLOTS = 50
 Stage = Callable[[str], None]
 
 
@@ -223,23 +219,6 @@ def _taken(training: Training, options: ExportOptions, *models: SignedModule) ->
     return Training(
         training.feeding, {name: r for name, r in training.rates.items() if name not in unused}
     )
-
-
-def slot_labels(options: ExportOptions, learned: Sequence[str]) -> tuple[str | None, ...]:
-    """Return the label of each slot; `learned` are the labels that the network knows already."""
-    labels = [check_label(label) for label in options.labels or learned]
-    slots = options.classes or (len(labels) + FREE_SLOTS if labels else DEFAULT_SLOTS)
-    if len(labels) > slots:
-        raise ModelError(
-            f"Expected at least {len(labels)} classes for the labels, got {slots}; "
-            "give more --classes"
-        )
-    if len(learned) > len(labels):
-        raise ModelError(
-            f"Expected labels for the {len(learned)} classes that the model has learned, "
-            f"got {len(labels)}; name all of them, or leave --labels out"
-        )
-    return (*labels, *[None] * (slots - len(labels)))
 
 
 def _manifest(options: ExportOptions, parts: SplitNetwork) -> Manifest:

@@ -8,11 +8,12 @@ from pathlib import Path
 from lrtflite.destination import Destination
 from lrtflite.errors import ConversionError
 from lrtflite_converters.blocks.block import Chain
-from lrtflite_converters.export import SplitNetwork, make_head, slot_labels, write_bundle
+from lrtflite_converters.export import SplitNetwork, make_head, write_bundle
 from lrtflite_converters.foreign_features import read_features
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.own_network import LEAST_STRENGTH, MEAN_SQUARE
 from lrtflite_converters.scaling import Scaling
+from lrtflite_converters.slot_labels import slot_labels
 from lrtflite_converters.trunk import Trunk
 
 

@@ -13,6 +13,8 @@ from lrtflite_converters.scaling import Scaling, read_scaling
 
 # The networks of saved models.
 TRAINED_NETWORKS = ("mobilenet_v1", "mobilenet_v2")
+# Side of the frames of a network that is built.
+INPUT_SIZE = 128
 # Endings by which a single label is treated as the name of a missing file.
 LABEL_FILES = (".txt", ".csv", ".names", ".labels")
 
@@ -29,7 +31,7 @@ class Source:
     model: str | None = None
     weights: str | None = None
     alpha: float | None = None
-    input_size: int = 128
+    input_size: int = INPUT_SIZE
     scale: str | None = None
     features: str | None = None
 
@@ -48,6 +50,11 @@ class Source:
                 raise ModelError(
                     f"Expected --model with the network {' or '.join(TRAINED_NETWORKS)}, which "
                     f"`lrtflite train` saves, got {self.network!r}; leave --network or --model out"
+                )
+            if self.input_size != INPUT_SIZE:
+                raise ModelError(
+                    f"Expected --model without --input-size, got {self.input_size}; leave "
+                    "--input-size out, because a model has its own"
                 )
             if not Path(self.model).is_file():
                 raise ModelError(

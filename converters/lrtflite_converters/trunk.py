@@ -85,19 +85,16 @@ class Trunk(tf.Module):
 
     def infer_scaled(self, x: Tensor) -> Tensor:
         """Do the same from the input of the first block."""
-        return self.chain.infer(x, self.values())
+        return self.chain.infer(x, self._values())
 
     def infer_parts(self, latents: Tensor, *, values: Values | None = None) -> Tensor:
         """Run `infer` on a mini-batch part by part, which keeps intermediate arrays small.
 
         `values` replace the trunk's own weights and moments.
         """
-        values = self.values() if values is None else values
-        return tf.concat([self.chain.infer(x, values) for x in self.parts(latents)], axis=0)
-
-    def parts(self, latents: Tensor) -> list[Tensor]:
-        """Return the input of the first block for each part of a mini-batch."""
-        return LatentParts(self, latents, self._sizes(latents)).parts()
+        values = self._values() if values is None else values
+        xs = LatentParts(self, latents, self._sizes(latents)).parts()
+        return tf.concat([self.chain.infer(x, values) for x in xs], axis=0)
 
     def train(self, latents: Tensor, rates: Mapping[str, Tensor]) -> TrainingPass:
         """Pass latents (B, ...) forward with the moments of the mini-batch."""
@@ -119,11 +116,10 @@ class Trunk(tf.Module):
     def _pass(self, latents: Tensor, limits: Limits | None) -> TrainingPass:
         sizes = self._sizes(latents)
         source = LatentParts(self, latents, sizes)
-        trace = self.chain.forward(source.parts(), source, self.values(), limits, frozen=False)
+        trace = self.chain.forward(source.parts(), source, self._values(), limits, frozen=False)
         return TrainingPass(self, trace, sizes, tf.concat(list(trace.outputs), axis=0))
 
-    def values(self) -> Values:
-        """Return the current weights and moments."""
+    def _values(self) -> Values:
         return {name: tf.convert_to_tensor(variable) for name, variable in self.state.items()}
 
     def _sizes(self, latents: Tensor) -> tuple[int, ...]:

@@ -71,7 +71,7 @@ def test_what_the_bundle_shipped_with_is_said(run_cli: Run, lda: Path, fleet: Pa
         (["a"], "at least two states to merge, or one and --drop, got 1"),
         (["a", "a"], "got a and a, which are one folder; merge each device once"),
         (["a", "./a/../a"], "which are one folder"),
-        (["a", "nowhere"], "got nowhere with no state-*.safetensors in it; check the path"),
+        (["a", "nowhere"], "got nowhere, which does not exist; check the path"),
         (["a", "foreign"], "got foreign from another bundle"),
         (["a", "--drop", "b"], "all in a, got b with 2 that are not"),
     ],

@@ -56,7 +56,7 @@ def option(command: str, name: str) -> str:
         ("--replay-layer", f"{NETWORK.pooled} of {NETWORK.name}"),
         ("--network", NETWORK.name),
         ("--replay-size", f"({defaults.REPLAY_SIZE})"),
-        ("--policy", f"({defaults.POLICY})"),
+        ("--policy", f"({defaults.POLICY}; {defaults.REFIT_POLICY} for lda below conv6/sep)"),
         ("--codec", f"({defaults.CODEC})"),
         ("--seed-memory", f"{SEED_MEMORY}; x>=0"),
         ("--strategy", f"{default_strategy(POOLED)} at {NETWORK.pooled}"),

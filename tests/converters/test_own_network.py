@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,16 +16,18 @@ from own_models import SIZE, features_of, joined, nested, plain, randomise, save
 from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
 from lrtflite.bundle import Bundle
-from lrtflite.errors import ConversionError
+from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite_converters import on_device
 from lrtflite_converters import trunk as trunk_module
 from lrtflite_converters.blocks.residual import Residual
+from lrtflite_converters.convert import find_network
 from lrtflite_converters.export import export_bundle, split_network
 from lrtflite_converters.latent_range import latent_range
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.own_network import OwnNetwork
 from lrtflite_converters.sample_frames import wave_frames
+from lrtflite_converters.source import Source
 from lrtflite_converters.split import blocks_above
 
 BATCH = 12
@@ -271,3 +274,11 @@ def test_latents_without_a_norm_have_a_generous_range(tmp_path: Path) -> None:
     assert (low, high >= 1e4) == (0.0, True)
     low, high = latent_range(network, "third")  # linear
     assert low == -high <= -1e4
+
+
+def test_a_network_is_refused_beside_an_own_model(tmp_path: Path) -> None:
+    path = tmp_path / "own.keras"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("config.json", "{}")
+    with pytest.raises(ModelError, match="own model without --network, got 'mobilenet_v2'; leave"):
+        find_network(Source(network="mobilenet_v2", model=str(path)))

@@ -52,7 +52,7 @@ def test_every_layer_between_the_frames_and_pool6_can_be_pooled(
 
 
 def test_nothing_is_left_to_train_above_an_average() -> None:
-    with pytest.raises(ModelError, match="the strategy 'ar1free' below conv6/sep"):
+    with pytest.raises(ModelError, match="no --pooled with the strategy 'ar1free'"):
         ExportOptions(replay_layer="conv5_6/sep", strategy="ar1free", pooled=True)
 
 

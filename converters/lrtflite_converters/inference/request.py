@@ -53,8 +53,8 @@ class Files:
                 )
             if path.exists() and not replace:
                 raise LrtfliteError(
-                    f"Expected a new file, got {path}, which exists; choose another --out, or "
-                    "give --replace to overwrite it"
+                    f"Expected a new file, got {path}, which exists; choose an --out in another "
+                    "folder, or give --replace to overwrite it"
                 )
 
 
