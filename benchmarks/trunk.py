@@ -9,7 +9,8 @@ that accuracy can be compared with seconds. Rates were chosen on worlds 1000 and
 
     python benchmarks/trunk.py shifted --rows pool6:lda conv5_4/dw:lda --seeds 2000 2001 2002
     python benchmarks/trunk.py shifted --rows conv5_4/dw:lda --one-by-one --draws 3
-    python benchmarks/trunk.py shifted --rows conv5_4/dw:lda --seeds 1000 --rate most_steps=4
+    python benchmarks/trunk.py shifted --rows conv5_4/dw:lda --seeds 1000 1001 \\
+        --rate least_steps=4 --rate most_steps=4
 """
 
 from __future__ import annotations

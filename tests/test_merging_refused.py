@@ -61,7 +61,7 @@ def test_states_that_are_too_few(lda: Path, fleet: list[Path], tmp_path: Path) -
     said = "at least two states to merge, or one and --drop, got "
     refused(InputError, said + "none", lambda out: merge(lda, [], out), out)
     refused(InputError, said + "1", lambda out: merge(lda, fleet[:1], out), out)
-    said = "got .*nowhere with no state"
+    said = "got .*nowhere, which does not exist"
     refused(StateError, said, lambda out: merge(lda, [fleet[0], tmp_path / "nowhere"], out), out)
 
 

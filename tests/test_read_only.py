@@ -83,8 +83,8 @@ def test_several_may_read_what_one_writes(open_learner: Open, tmp_path: Path) ->
 
 
 def test_a_folder_without_a_state(open_learner: Open, tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "nowhere"):
-        with pytest.raises(StateError, match=r"no state-\*.safetensors in it; check the path"):
+    for path, found in ((tmp_path, "is empty"), (tmp_path / "nowhere", "does not exist")):
+        with pytest.raises(StateError, match=f"{path}, which {found}; check the path"):
             open_learner(path, read_only=True)
         assert list(tmp_path.iterdir()) == []
 

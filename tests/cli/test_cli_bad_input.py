@@ -92,6 +92,10 @@ def test_a_damaged_bundle(
         (["simulate", "--json", "mine/head.tflite/x.json"], ["mine/head.tflite"]),
         (["simulate", "--report", "-"], ["file for the report"]),
         (["simulate", "--lr", "nan"], ["lr", "nan"]),
+        (["simulate", "--policy", "lifo"], ["policy", "'lifo'", *POLICIES]),
+        (["convert", "--policy", "lifo"], ["policy", "'lifo'", *POLICIES]),
+        (["convert", "--strategy", "gem"], ["strategy", "'gem'", *STRATEGIES]),
+        (["convert", "--codec", "zip"], ["codec", "'zip'", *CODECS]),
         (["simulate", "--rate", "trunk_lr=0.1"], ["Expected a rate of epochs", "got 'trunk_lr'"]),
     ],
 )
@@ -111,10 +115,6 @@ def test_a_value_that_cannot_be(
         (["inspect"], ["'BUNDLE'"]),
         (["verify", "mine", "--fast"], ["--fast"]),
         (["simulate", "--sessions", "0"], ["--sessions", "x>=1"]),
-        (["simulate", "--policy", "lifo"], ["--policy", *map(repr, POLICIES)]),
-        (["convert", "--policy", "lifo"], ["--policy", "'lifo'", *map(repr, POLICIES)]),
-        (["convert", "--strategy", "gem"], ["--strategy", "'gem'", *map(repr, STRATEGIES)]),
-        (["convert", "--codec", "zip"], ["--codec", "'zip'", *map(repr, CODECS)]),
         (["simulate", "--trunk-lr", "0.1"], ["--trunk-lr"]),
     ],
 )

@@ -155,7 +155,7 @@ def test_compare_states(demo: Path, tmp_path: Path, run: Run) -> None:
     assert len(lines) == 6
 
     (tmp_path / "none").mkdir()
-    assert "no state-*.safetensors" in run("compare_states.py", "old", "none", fails=True)
+    assert "got none, which is empty" in run("compare_states.py", "old", "none", fails=True)
 
 
 @pytest.mark.parametrize(
