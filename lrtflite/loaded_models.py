@@ -34,7 +34,7 @@ class LoadedModels:
         running: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
         of_head = {**running, **bundle.loaded(HEAD_FILE)}
         of_features = {**running, **bundle.loaded(FEATURES_FILE)}
-        features = load(bundle.features, **of_features)
+        features = load(bundle.features, prepare=True, **of_features)
         serving = load(bundle.head, **of_head)
         for name, model in ((FEATURES, features), (HEAD, serving)):
             if problems := breaches(bundle.manifest, name, model.signatures):

@@ -110,9 +110,19 @@ class Model:
     """
 
     def __init__(
-        self, path: Path, *, runtime: str = "auto", threads: int = 1, content: bytes | None = None
+        self,
+        path: Path,
+        *,
+        runtime: str = "auto",
+        threads: int = 1,
+        content: bytes | None = None,
+        prepare: bool = False,
     ) -> None:
-        """Load a file; `content` has its bytes if they were checked already."""
+        """Load a file; `content` has its bytes if they were checked already.
+
+        With `prepare`, the first signature is made ready at once: its weights are packed while
+        nothing else is in RAM.
+        """
         threads = whole_number("threads", threads, least=1, most=MOST_THREADS)
         self.path = path
         self.runtime = pick_runtime(runtime)
@@ -122,7 +132,7 @@ class Model:
             self._interpreter = module.Interpreter(**model, num_threads=threads)
             # tflite-runtime applies its XNNPACK delegate only here. LiteRT would only keep the
             # tensors of a signature that may never run: 9 MB of a head above `conv5_4/dw`.
-            if self.runtime != LITERT:
+            if prepare or self.runtime != LITERT:
                 self._interpreter.allocate_tensors()
             names = self._interpreter.get_signature_list()
         except (ValueError, RuntimeError) as error:

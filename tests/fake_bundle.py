@@ -86,7 +86,13 @@ class FakeModel:
     runtime = "fake"
 
     def __init__(
-        self, path: Path, *, runtime: str = "auto", threads: int = 1, content: bytes | None = None
+        self,
+        path: Path,
+        *,
+        runtime: str = "auto",
+        threads: int = 1,
+        content: bytes | None = None,
+        prepare: bool = False,
     ) -> None:
         self.path = path
         self.calls: list[tuple[str, dict[str, Any]]] = []

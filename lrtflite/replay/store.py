@@ -117,14 +117,15 @@ class Rows:
     def _in_ram(self) -> NDArray[Any]:
         """Read the rows of a small memory once: a call for each row takes longer than a step."""
         out = np.empty((len(self), *self.shape), self.dtype)
-        count = self.starts[-1]
-        if count > 4 * len(self):  # mostly dead rows
+        if self.starts[-1] > 4 * len(self):  # mostly dead rows
             self._read(np.arange(len(self)), out)
             return out
-        there = self.places >= 0
-        stored = np.concatenate([file.all() for file in self.files])
-        out[there] = stored[self.places[there]]
-        for row in np.flatnonzero(~there).tolist():
+        # One file at a time, so that dead rows take little RAM.
+        for file, start in zip(self.files, self.starts):
+            rows = np.flatnonzero((self.places >= start) & (self.places < start + file.count))
+            if len(rows):
+                out[rows] = file.all()[self.places[rows] - start]
+        for row in np.flatnonzero(self.places < 0).tolist():
             out[row] = self.fresh[-1 - int(self.places[row])]
         return out
 
