@@ -246,8 +246,6 @@ class CommittedState:
         self._take_over(Commit(state.arrays, learned, slots, history, content))
         if self.working is not self.serving:
             restore_models(state.arrays, self.working, self.adapting)
-        for model in (self.serving, self.working):
-            model.release()
         if meta["rng"] is None:  # the state of a client with another generator
             seed = (self.options.seed, history.sessions)
             self.rng.bit_generator.state = np.random.PCG64(seed).state

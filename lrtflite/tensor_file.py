@@ -128,13 +128,6 @@ class TensorFile:
         self._fill(values, entry.start)
         return values
 
-    def read_rows(self, name: str, rows: NDArray[np.int64], out: NDArray[Any]) -> None:
-        """Write rows of an array into `out` (k, ...), whose form is that of the array."""
-        entry = self._entry(name)
-        size = (entry.end - entry.start) // max(1, entry.shape[0])
-        for place, row in enumerate(rows.tolist()):
-            self._fill(out[place], entry.start + row * size)
-
     def _entry(self, name: str) -> Entry:
         if name not in self.entries:
             raise damaged(self.source.name, f"it lacks {name}")

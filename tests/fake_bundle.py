@@ -106,9 +106,6 @@ class FakeModel:
             for name, tensor in self.signatures.get("restore", Signature({}, {})).inputs.items()
         }
 
-    def release(self) -> None:
-        """Do nothing: no file is mapped."""
-
     def buffer(self, signature: str, name: str) -> Any:
         tensor = self.signatures[signature].inputs[name]
         return np.empty(tensor.shape, tensor.dtype)
