@@ -24,7 +24,7 @@ OURS = {
 HOST = frozenset({"tensorflow", "tf_keras"})
 TFMOT = "tensorflow_model_optimization"
 WRITTEN = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
-MOST_LINES = 300
+MOST_LINES = 400
 # Most lines of a function's body, without its docstring.
 MOST_BODY_LINES = 50
 
