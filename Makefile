@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint types unit unit-device unit-host test-arm torture fuzz docs bench bench-layers clean
+.PHONY: demo test quick lint types unit unit-device unit-host test-arm torture fuzz docs site dist smoke bench \
+	bench-layers clean
 
 demo: .venv/demo  ## a device learns 50 objects; writes demo/report.html
 	$(BIN)/lrtflite simulate --report demo/report.html --json demo/report.json
@@ -40,8 +41,25 @@ torture: .venv/dev  ## every bit, every call, hundreds of kills of a state that 
 fuzz: .venv/dev  ## files that somebody else made: 20,000 examples for each reader
 	LRTFLITE_FUZZ=20000 $(BIN)/pytest tests/torture/test_fuzz.py
 
+quick: .venv/dev  ## the device half without conversions, in under a minute
+	$(BIN)/pytest -q -m 'not slow' tests --ignore tests/host --ignore tests/converters
+
 docs: .venv/demo  ## docs/cli.md and docs/api.md, from help texts and docstrings
 	$(BIN)/python tools/make_docs.py
+
+site: .venv/site  ## the documentation as a site in build/site; a broken link is an error
+	$(BIN)/mkdocs build --quiet --strict
+
+dist: .venv/site  ## a wheel and an sdist in dist
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+
+# Without extras: nothing but numpy and Click.
+smoke: dist  ## the wheel in an environment of its own: the command answers
+	rm -rf build/smoke
+	$(PYTHON) -m venv build/smoke
+	build/smoke/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
+	cd build && smoke/bin/python -I ../tools/smoke.py
 
 # Reference weights and photographs, where they are; else the weights come from the internet.
 SHARED := $(or $(LRTFLITE_SHARED),../shared)
@@ -75,6 +93,10 @@ clean:
 
 .venv/demo: pyproject.toml .venv/bin/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[device,report]'
+	touch $@
+
+.venv/site: pyproject.toml .venv/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'mkdocs-material>=9.5' 'build>=1.2'
 	touch $@
 
 .venv/dev: pyproject.toml .venv/bin/python
