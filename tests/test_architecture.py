@@ -7,7 +7,7 @@ import importlib
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -98,19 +98,35 @@ def package_of(module: str) -> str:
     return "lrtflite.host" if names[:2] == ["lrtflite", "host"] else names[0]
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_arrows_point_one_way(path: Path) -> None:
+Breaches = Iterable[object]
+
+
+def offenders(paths: list[Path], rule: Callable[[Path], Breaches]) -> dict[str, list[object]]:
+    """Return the breaches of a rule by file, without the files that keep it."""
+    breaches = {path.relative_to(ROOT).as_posix(): list(rule(path)) for path in paths}
+    return {file: lines for file, lines in breaches.items() if lines}
+
+
+def tree_of(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def forbidden_imports(path: Path) -> Iterator[str]:
     rule = RULES[part_of(path)]
-    for module, inside in imports(ast.parse(path.read_text(encoding="utf-8"))):
-        package = package_of(module)
+    for module, inside in imports(tree_of(path)):
         allowed = STANDARD | rule.at_once | (rule.later if inside else frozenset())
-        assert package in allowed, f"{module} {'in a function' if inside else 'at once'}"
+        if package_of(module) not in allowed:
+            yield f"{module} {'in a function' if inside else 'at once'}"
 
 
-@pytest.mark.parametrize("path", sources(), ids=lambda path: str(path.relative_to(ROOT)))
-def test_keras_is_always_tf_keras(path: Path) -> None:
+def test_arrows_point_one_way() -> None:
+    assert offenders(sources(), forbidden_imports) == {}
+
+
+def test_keras_is_always_tf_keras() -> None:
     # `keras` and `tf.keras` may be Keras 3, which neither the layers nor tfmot work with.
-    assert not re.search(r"\btf\.keras\b|tensorflow\.keras", path.read_text(encoding="utf-8"))
+    other = re.compile(r"\btf\.keras\b|tensorflow\.keras")
+    assert offenders(sources(), lambda path: other.findall(path.read_text(encoding="utf-8"))) == {}
 
 
 def test_the_device_side_is_light() -> None:
@@ -180,12 +196,17 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     return (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0
 
 
-@pytest.mark.parametrize("path", written(*WRITTEN), ids=lambda path: str(path.relative_to(ROOT)))
-def test_files_and_functions_are_short(path: Path) -> None:
+def too_long(path: Path) -> Iterator[str]:
     text = path.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= MOST_LINES
-    lengths = {node.name: body_lines(node) for node in functions(ast.parse(text))}
-    assert {name: lines for name, lines in lengths.items() if lines > MOST_BODY_LINES} == {}
+    if (lines := len(text.splitlines())) > MOST_LINES:
+        yield f"{lines} lines"
+    for node in functions(ast.parse(text)):
+        if (lines := body_lines(node)) > MOST_BODY_LINES:
+            yield f"{node.name}: {lines} lines"
+
+
+def test_files_and_functions_are_short() -> None:
+    assert offenders(written(*WRITTEN), too_long) == {}
 
 
 def private_members(tree: ast.AST) -> Iterator[tuple[int, str]]:
@@ -215,9 +236,8 @@ def last_part(value: object) -> str:
     return str(value).rpartition(".")[2]
 
 
-@pytest.mark.parametrize("path", written("tests"), ids=lambda path: str(path.relative_to(ROOT)))
-def test_tests_use_public_names(path: Path) -> None:
-    assert list(private_members(ast.parse(path.read_text(encoding="utf-8")))) == []
+def test_tests_use_public_names() -> None:
+    assert offenders(written("tests"), lambda path: private_members(tree_of(path))) == {}
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,8 @@ import ast
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 FOLDERS = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
@@ -56,21 +54,31 @@ def comments_with_of(source: str) -> Iterator[str]:
             comment_row = row if whole_line else -1
 
 
-@pytest.mark.parametrize("path", python_files(), ids=name)
-def test_docstrings_are_not_relative_clauses(path: Path) -> None:
-    assert list(relative_docstrings(path.read_text(encoding="utf-8"))) == []
+def offenders(paths: list[Path], rule: Callable[[str], Iterable[str]]) -> dict[str, list[str]]:
+    """Return the breaches of a rule by file, without the files that keep it."""
+    breaches = {name(path): list(rule(path.read_text(encoding="utf-8"))) for path in paths}
+    return {file: lines for file, lines in breaches.items() if lines}
 
 
-@pytest.mark.parametrize("path", python_files(), ids=name)
-def test_comments_begin_with_a_noun(path: Path) -> None:
-    assert list(comments_with_of(path.read_text(encoding="utf-8"))) == []
+def unusual_words(text: str) -> list[str]:
+    return [word.group() for word in UNUSUAL.finditer(text)]
 
 
-@pytest.mark.parametrize("path", texts(), ids=name)
-def test_everyday_words(path: Path) -> None:
+def test_docstrings_are_not_relative_clauses() -> None:
+    assert offenders(python_files(), relative_docstrings) == {}
+
+
+def test_comments_begin_with_a_noun() -> None:
+    assert offenders(python_files(), comments_with_of) == {}
+
+
+def test_everyday_words() -> None:
     # Help texts are strings in Python files.
-    text = path.read_text(encoding="utf-8")
-    assert [found.group() for found in UNUSUAL.finditer(text)] == []
+    assert offenders(texts(), unusual_words) == {}
+
+
+def test_unusual_words_are_noticed() -> None:
+    assert unusual_words("Begin anew, lately.") == ["anew", "lately"]
 
 
 def test_relative_clauses_are_noticed() -> None:
