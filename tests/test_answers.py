@@ -189,6 +189,7 @@ class PausedSlots:
 def test_what_is_learned_is_of_one_state(open_learner: Open) -> None:
     learner = open_learner()
     learner.learn_latents(latents_of(0), "cup", training=TRAINING)
+    learner.rename(new="pen", slot=1)
 
     def rename_and_learn() -> None:
         learner.rename("cup", "mug")
@@ -196,7 +197,7 @@ def test_what_is_learned_is_of_one_state(open_learner: Open) -> None:
 
     paused = PausedSlots(learner.committed.slots, rename_and_learn)
     learner.committed.slots = paused  # type: ignore[assignment]
-    # Labels of the first state with the learned slots of the last one would be ("cup", None).
+    # Labels of the first state with the learned slots of the last one would be ("cup", "pen").
     assert learner.learned == ("cup",)
     paused.join()
     assert learner.learned == ("mug", "pen")
