@@ -198,9 +198,9 @@ def test_what_is_learned_is_of_one_state(open_learner: Open) -> None:
     paused = PausedSlots(learner.committed.slots, rename_and_learn)
     learner.committed.slots = paused  # type: ignore[assignment]
     # Labels of the first state with the learned slots of the last one would be ("cup", "pen").
-    assert learner.learned == ("cup",)
+    during = learner.learned
     paused.join()
-    assert learner.learned == ("mug", "pen")
+    assert (during, learner.learned) == (("cup",), ("mug", "pen"))
 
 
 def test_reading_what_is_learned_copies_no_head(open_learner: Open) -> None:

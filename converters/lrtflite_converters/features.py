@@ -11,7 +11,7 @@ import tf_keras as keras
 
 from lrtflite.contract import FEATURES, Sizes, signatures_of
 from lrtflite.host.network import Network
-from lrtflite_converters.blocks.block import Chain, Limits
+from lrtflite_converters.blocks.block import Chain, Limits, Pass
 from lrtflite_converters.signature import Outputs, SignedModule, saved
 from lrtflite_converters.window import Tensor
 
@@ -121,7 +121,7 @@ class AdaptingFeatures(Features):
         """Move the moments towards those of these frames; return the largest change."""
         values, x = self._values(), self.network.scale(frames)
         limits = Limits(rates["r_max"], rates["d_max"])
-        trace = self.chain.forward([x], _FrameInput(), values, limits, frozen=True)
+        trace = self.chain.forward([x], _FrameInput(), Pass(values, limits, frozen=True))
         mover = _Mover(self.moments, over_epochs(rates["adapt_rate"], rates["epochs"]))
         for norm, names in trace.norms():
             mover.moments(norm, names, values)

@@ -21,7 +21,6 @@ from lrtflite_converters import differentiable as ops
 from lrtflite_converters.blocks.block import Block, Chain
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.pooling import Pooling
-from lrtflite_converters.blocks.residual import Residual
 from lrtflite_converters.blocks.weightless import Activated, Flattened, Padded
 from lrtflite_converters.blocks.window_pooling import GlobalMaximum, WindowPooling
 from lrtflite_converters.convolution import Linear, biased_of, describe, linear_of, unit_of
@@ -171,7 +170,7 @@ def _match_add(layer: Any, walk: Walk) -> tuple[Block, Any]:
             paths = [inner.chain(tensor) for tensor in inputs]
             made = [path for path in paths if path.blocks]
             if len(made) == 1:
-                return Residual(made[0]), joined
+                return Joined.residual(made[0]), joined
             if made:
                 return Joined(*made), joined
     raise ModelError(

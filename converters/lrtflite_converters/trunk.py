@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lrtflite_converters.blocks.block import Chain, Limits, Step, Trace, Values
+from lrtflite_converters.blocks.block import Chain, Limits, Pass, Step, Trace, Values
 from lrtflite_converters.ordering import after as ordered_after
 from lrtflite_converters.parameter import ObservedStep, Parameter, Sgd, TrunkStep
 from lrtflite_converters.regularisers.regulariser import Regulariser
@@ -116,7 +116,7 @@ class Trunk(tf.Module):
     def _pass(self, latents: Tensor, limits: Limits | None) -> TrainingPass:
         sizes = self._sizes(latents)
         source = LatentParts(self, latents, sizes)
-        trace = self.chain.forward(source.parts(), source, self._values(), limits, frozen=False)
+        trace = self.chain.forward(source.parts(), source, Pass(self._values(), limits))
         return TrainingPass(self, trace, sizes, tf.concat(list(trace.outputs), axis=0))
 
     def _values(self) -> Values:

@@ -14,7 +14,7 @@ from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.mobilenet_v2 import mobilenet_v2
 from lrtflite.host.network import Network
 from lrtflite.mobilenet_v2_names import MOBILENET_V2, REPLAY_LAYERS
-from lrtflite_converters.blocks.residual import Residual
+from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.export import split_network
 from lrtflite_converters.latent_range import latent_range
 from lrtflite_converters.options import ExportOptions
@@ -46,7 +46,7 @@ def test_every_block_can_be_the_replay_layer(network: Network) -> None:
     joins = {2, 4, 5, 7, 8, 9, 11, 12, 14, 15}
     for place, layer in enumerate(REPLAY_LAYERS[:-2]):
         chain = blocks_above(network, layer, train_depthwise=True)
-        found = sum(isinstance(block, Residual) for block in chain.blocks)
+        found = sum(isinstance(block, Joined) for block in chain.blocks)
         first = max(0, place - 1)  # images and conv1 precede block_0
         assert found == len([number for number in joins if number >= first]), layer
 

@@ -20,7 +20,7 @@ from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite_converters import on_device
 from lrtflite_converters import trunk as trunk_module
-from lrtflite_converters.blocks.residual import Residual
+from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.convert import find_network
 from lrtflite_converters.export import export_bundle, split_network
 from lrtflite_converters.latent_range import latent_range
@@ -107,7 +107,7 @@ def test_layers_that_can_be_the_replay_layer(tmp_path: Path) -> None:
         "highest",
         "features",
     )
-    assert isinstance(blocks_above(network, "stem", train_depthwise=True).blocks[0], Residual)
+    assert isinstance(blocks_above(network, "stem", train_depthwise=True).blocks[0], Joined)
 
 
 def test_costs_by_hand(tmp_path: Path) -> None:

@@ -21,8 +21,8 @@ from lrtflite.host.network import Network
 from lrtflite.networks import Architecture
 from lrtflite_converters import trunk as trunk_module
 from lrtflite_converters.blocks.block import Block, Chain
+from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.pooling import Pooling
-from lrtflite_converters.blocks.residual import Residual
 from lrtflite_converters.blocks.unit import Unit
 from lrtflite_converters.split import blocks_above
 
@@ -96,7 +96,7 @@ def batches(
 def shown(block: Block) -> Any:
     if isinstance(block, Unit):
         return block.name
-    return [shown(inner) for inner in block.inner.blocks] if isinstance(block, Residual) else "mean"
+    return [shown(inner) for inner in block.right.blocks] if isinstance(block, Joined) else "mean"
 
 
 def test_joins_are_matched_from_keras_layers() -> None:

@@ -15,8 +15,8 @@ from lrtflite.host.network import Network
 from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
 from lrtflite.replay.policies import POLICIES
 from lrtflite_converters.blocks.block import Chain
+from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.pooling import Pooling
-from lrtflite_converters.blocks.residual import Residual
 from lrtflite_converters.blocks.unit import Unit
 from lrtflite_converters.latent_range import latent_range
 from lrtflite_converters.options import ExportOptions
@@ -130,8 +130,8 @@ def test_a_plain_unit_can_train() -> None:
 @pytest.mark.parametrize("upper", [lambda x: add(x, unit(x)), lambda x: add(unit(x), x)])
 def test_a_layer_and_what_a_unit_makes_of_it_can_be_added(upper: Callable[[Any], Any]) -> None:
     found, _ = blocks_above(network(upper), "below", train_depthwise=True).blocks
-    assert isinstance(found, Residual)
-    assert names_of(found.inner) == ["unit"]
+    assert isinstance(found, Joined)
+    assert names_of(found.right) == ["unit"]
     assert (found.image, found.output) == ((8, 8, 4), (8, 8, 4))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lrtflite_converters.blocks.block import Block, BlockInput, Limits, Shape, Step, Trace, Values
+from lrtflite_converters.blocks.block import Block, BlockInput, Pass, Shape, Step, Trace, Values
 from lrtflite_converters.blocks.convolving import Convolving
 from lrtflite_converters.differentiable import Activation, column_sums
 from lrtflite_converters.ordering import after as ordered_after
@@ -48,17 +48,9 @@ class Biased(Convolving, Block):
     def infer(self, x: Tensor, values: Values) -> Tensor:
         return self.add_bias(self.convolve(x, values[self.named("kernel")])[0], values)
 
-    def forward(
-        self,
-        xs: Sequence[Tensor],
-        source: BlockInput,
-        values: Values,
-        limits: Limits | None,
-        *,
-        frozen: bool,
-    ) -> Trace:
-        kernel = values[self.named("kernel")]
-        zs = [self.convolve(x, kernel, constant=frozen)[0] for x in xs]
+    def forward(self, xs: Sequence[Tensor], source: BlockInput, run: Pass) -> Trace:
+        values, kernel = run.values, run.values[self.named("kernel")]
+        zs = [self.convolve(x, kernel, constant=run.frozen)[0] for x in xs]
         return BiasedTrace(self, source, values, zs, [self.add_bias(z, values) for z in zs])
 
 

@@ -29,6 +29,19 @@ class Limits:
     d_max: Tensor
 
 
+@dataclass(frozen=True)
+class Pass:
+    """One forward pass in training: the variables by name, and how it normalises.
+
+    Without `limits`, the moving moments are used, as in `Block.infer`. `frozen` weights are
+    constants.
+    """
+
+    values: Values
+    limits: Limits | None
+    frozen: bool = False
+
+
 class Step(Protocol):
     """One training step, applied to variables by their names."""
 
@@ -114,19 +127,8 @@ class Block(ABC):
         """Return the output, computed with the moving moments."""
 
     @abstractmethod
-    def forward(
-        self,
-        xs: Sequence[Tensor],
-        source: BlockInput,
-        values: Values,
-        limits: Limits | None,
-        *,
-        frozen: bool,
-    ) -> Trace:
-        """Pass the parts forward with their own moments; `frozen` weights are constants.
-
-        Without `limits`, the moving moments are used instead, as in `infer`.
-        """
+    def forward(self, xs: Sequence[Tensor], source: BlockInput, run: Pass) -> Trace:
+        """Pass the parts `xs` of `source` forward, and keep what the backward pass needs."""
 
 
 @dataclass(frozen=True)
@@ -161,20 +163,12 @@ class Chain(Block):
             x = block.infer(x, values)
         return x
 
-    def forward(
-        self,
-        xs: Sequence[Tensor],
-        source: BlockInput,
-        values: Values,
-        limits: Limits | None,
-        *,
-        frozen: bool,
-    ) -> Trace:
+    def forward(self, xs: Sequence[Tensor], source: BlockInput, run: Pass) -> Trace:
         traces: list[Trace] = []
         outputs = xs
         for block in self.blocks:
             below = traces[-1] if traces else source
-            traces.append(block.forward(outputs, below, values, limits, frozen=frozen))
+            traces.append(block.forward(outputs, below, run))
             outputs = traces[-1].outputs
         return ChainTrace(source, tuple(traces), outputs)
 

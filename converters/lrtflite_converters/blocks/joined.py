@@ -1,4 +1,7 @@
-"""A sum of two paths that begin at the same layer, each a chain of blocks."""
+"""A sum of two paths that begin at the same layer, each a chain of blocks.
+
+A residual block is such a sum whose first path is empty.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,26 @@ from lrtflite_converters.blocks.block import (
     Block,
     BlockInput,
     Chain,
-    Limits,
+    Pass,
     Shape,
     Step,
     Trace,
     Values,
 )
-from lrtflite_converters.blocks.residual import Branch
 from lrtflite_converters.window import Tensor
 
 
 @dataclass(frozen=True)
 class Joined(Block):
-    """left(x) + right(x), as where a residual block changes the size of its input."""
+    """left(x) + right(x)."""
 
     left: Chain
     right: Chain
+
+    @classmethod
+    def residual(cls, inner: Chain) -> Joined:
+        """Return x + inner(x)."""
+        return cls(Chain((), inner.image), inner)
 
     @property
     def image(self) -> Shape:  # type: ignore[override]
@@ -60,21 +67,27 @@ class Joined(Block):
     def infer(self, x: Tensor, values: Values) -> Tensor:
         return self.join(self.left.infer(x, values), self.right.infer(x, values))
 
-    def forward(
-        self,
-        xs: Sequence[Tensor],
-        source: BlockInput,
-        values: Values,
-        limits: Limits | None,
-        *,
-        frozen: bool,
-    ) -> Trace:
-        left, right = (
-            path.forward(xs, Branch(source), values, limits, frozen=frozen)
-            for path in (self.left, self.right)
-        )
+    def forward(self, xs: Sequence[Tensor], source: BlockInput, run: Pass) -> Trace:
+        left, right = (path.forward(xs, Branch(source), run) for path in (self.left, self.right))
         outputs = [self.join(*pair) for pair in zip(left.outputs, right.outputs)]
         return JoinedTrace(self, source, left, right, outputs)
+
+
+@dataclass(frozen=True)
+class Branch:
+    """The input of one path; its gradient is gated once that of the other path is added."""
+
+    source: BlockInput
+
+    @property
+    def takes_gradient(self) -> bool:
+        return self.source.takes_gradient
+
+    def again(self, part: int, *, after: Tensor) -> Tensor:
+        return self.source.again(part, after=after)
+
+    def gate(self, y: Tensor, dy: Tensor) -> Tensor:
+        return dy
 
 
 @dataclass(frozen=True)

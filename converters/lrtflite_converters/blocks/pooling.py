@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lrtflite_converters.blocks.block import Block, BlockInput, Limits, Shape, Step, Trace, Values
+from lrtflite_converters.blocks.block import Block, BlockInput, Pass, Shape, Step, Trace, Values
 from lrtflite_converters.differentiable import global_average_pool
 from lrtflite_converters.window import Tensor
 
@@ -33,15 +33,7 @@ class Pooling(Block):
     def infer(self, x: Tensor, values: Values) -> Tensor:
         return self.pool(x)[0]
 
-    def forward(
-        self,
-        xs: Sequence[Tensor],
-        source: BlockInput,
-        values: Values,
-        limits: Limits | None,
-        *,
-        frozen: bool,
-    ) -> Trace:
+    def forward(self, xs: Sequence[Tensor], source: BlockInput, run: Pass) -> Trace:
         return PoolingTrace(self, source, [self.pool(x)[0] for x in xs])
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lrtflite_converters.blocks.block import Block, BlockInput, Limits, Shape, Step, Trace, Values
+from lrtflite_converters.blocks.block import Block, BlockInput, Pass, Shape, Step, Trace, Values
 from lrtflite_converters.blocks.convolving import Convolving
 from lrtflite_converters.differentiable import Activation
 from lrtflite_converters.renorm import Renorm
@@ -54,25 +54,16 @@ class Unit(Convolving, Block):
         scale = gamma / tf.sqrt(variance + self.epsilon)
         return self.activation.value(z * scale + (beta - mean * scale))
 
-    def forward(
-        self,
-        xs: Sequence[Tensor],
-        source: BlockInput,
-        values: Values,
-        limits: Limits | None,
-        *,
-        frozen: bool,
-    ) -> UnitTrace:
-        kernel, *rest = self._own(values)
-        zs = [self.convolve(x, kernel, constant=frozen)[0] for x in xs]
-        if limits is None:
+    def forward(self, xs: Sequence[Tensor], source: BlockInput, run: Pass) -> UnitTrace:
+        kernel, *rest = self._own(run.values)
+        zs = [self.convolve(x, kernel, constant=run.frozen)[0] for x in xs]
+        if run.limits is None:
             norm = Renorm.fixed(*rest, epsilon=self.epsilon)
         else:
-            within = {"r_max": limits.r_max, "d_max": limits.d_max}
+            within = {"r_max": run.limits.r_max, "d_max": run.limits.d_max}
             norm = Renorm.of(zs, *rest, **within, epsilon=self.epsilon)
-        return UnitTrace(
-            self, source, values, zs, norm, [self.activation.value(norm(z)) for z in zs]
-        )
+        outputs = [self.activation.value(norm(z)) for z in zs]
+        return UnitTrace(self, source, run.values, zs, norm, outputs)
 
     def _own(self, values: Values) -> list[Tensor]:
         return [values.get(self.named(tensor)) for tensor in TENSORS]

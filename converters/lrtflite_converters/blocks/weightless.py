@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from lrtflite_converters.blocks.block import Block, BlockInput, Limits, Shape, Step, Trace, Values
+from lrtflite_converters.blocks.block import Block, BlockInput, Pass, Shape, Step, Trace, Values
 from lrtflite_converters.differentiable import Activation, linear
 from lrtflite_converters.window import Edges, Tensor
 
@@ -35,15 +35,7 @@ class Weightless(Block):
     def infer(self, x: Tensor, values: Values) -> Tensor:
         return self.value(x)
 
-    def forward(
-        self,
-        xs: Sequence[Tensor],
-        source: BlockInput,
-        values: Values,
-        limits: Limits | None,
-        *,
-        frozen: bool,
-    ) -> Trace:
+    def forward(self, xs: Sequence[Tensor], source: BlockInput, run: Pass) -> Trace:
         return WeightlessTrace(self, source, [self.value(x) for x in xs])
 
 
