@@ -97,12 +97,13 @@ def _read(dataset: str, size: int, *, skip_unreadable: bool) -> NDArray[np.uint8
     import sys
 
     from lrtflite.data import open_source
-    from lrtflite_converters.inference.request import calibration_frames
+    from lrtflite_converters.inference.request import CALIBRATION_FRAMES
+    from lrtflite_converters.quantise.calibration import calibration_of
     from lrtflite_firmware_sim.watcher import LineWatcher
 
     with LineWatcher(sys.stderr).looking() as on_file:
         source = open_source(dataset, size=size, skip_unreadable=skip_unreadable, on_file=on_file)
-    return calibration_frames(source, size)
+    return calibration_of(source, CALIBRATION_FRAMES).frames
 
 
 def _as_text(exported: Exported) -> str:

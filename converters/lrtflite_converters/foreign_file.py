@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import flatbuffers
 import numpy as np
 from numpy.typing import NDArray
 from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite.errors import ModelError
+from lrtflite_converters.inference import packing
 
-MARK = b"TFL3"
-# Bytes that constants are aligned to, as in TensorFlow's own files.
-ALIGNMENT = 16
 TYPES = {
     np.dtype(np.float32): schema.TensorType.FLOAT32,
     np.dtype(np.int32): schema.TensorType.INT32,
@@ -29,7 +26,7 @@ class ForeignFile:
 
     def __init__(self, content: bytes, *, where: str) -> None:
         """Read a file, or raise ModelError if it is not a complete `.tflite` file."""
-        if content[4:8] != MARK:
+        if content[4:8] != packing.MARK:
             raise ModelError(
                 f"Expected a .tflite file, got {where}, which is not one; export the model again"
             )
@@ -47,11 +44,11 @@ class ForeignFile:
 
     @property
     def inputs(self) -> list[int]:
-        return _numbers(self.graph.inputs)
+        return packing.numbers(self.graph.inputs)
 
     @property
     def outputs(self) -> list[int]:
-        return _numbers(self.graph.outputs)
+        return packing.numbers(self.graph.outputs)
 
     @property
     def is_quantised(self) -> bool:
@@ -64,7 +61,7 @@ class ForeignFile:
         )
 
     def shape(self, tensor: int) -> list[int]:
-        return _numbers(self.graph.tensors[tensor].shape)
+        return packing.numbers(self.graph.tensors[tensor].shape)
 
     def kind(self, tensor: int) -> int:
         return int(self.graph.tensors[tensor].type)
@@ -82,9 +79,7 @@ class ForeignFile:
 
     def constant(self, name: str, value: NDArray[Any]) -> int:
         """Add a constant; return its number."""
-        buffer = schema.BufferT()
-        buffer.data = np.frombuffer(np.ascontiguousarray(value).tobytes(), np.uint8)
-        self.model.buffers.append(buffer)
+        self.model.buffers.append(packing.AlignedBuffer.of(value))
         made = self.tensor(name, value.shape, TYPES[value.dtype])
         self.graph.tensors[made].buffer = len(self.model.buffers) - 1
         return made
@@ -153,53 +148,9 @@ class ForeignFile:
         self.graph.operators = self.operators
         self.graph.inputs = np.array(list(inputs.values()), np.int32)
         self.graph.outputs = np.array(list(outputs.values()), np.int32)
-        made = schema.SignatureDefT()
-        made.signatureKey, made.subgraphIndex = signature, 0
-        made.inputs, made.outputs = _maps(inputs), _maps(outputs)
-        self.model.signatureDefs = [made]
-        self.model.buffers = [_Aligned(each.data) for each in self.model.buffers]
-        builder = flatbuffers.Builder(1 << 20)
-        builder.Finish(self.model.Pack(builder), file_identifier=MARK)
-        return bytes(builder.Output())
+        self.model.signatureDefs = [packing.signature(signature, inputs, outputs)]
+        return packing.packed(self.model)
 
     def _code(self, code: int, version: int) -> int:
-        made = schema.OperatorCodeT()
-        # Old readers know the 8-bit field only.
-        made.deprecatedBuiltinCode, made.builtinCode = min(code, 127), code
-        made.version = version
-        self.model.operatorCodes.append(made)
+        self.model.operatorCodes.append(packing.operator_code(code, version))
         return len(self.model.operatorCodes) - 1
-
-
-class _Aligned(schema.BufferT):
-    """A constant whose bytes are aligned; the generated class aligns to 4 bytes only."""
-
-    def __init__(self, data: Any) -> None:
-        super().__init__()
-        self.data = data
-
-    def Pack(self, builder: Any) -> Any:  # noqa: N802 - the name in the schema's classes
-        at = None
-        if self.data is not None and len(self.data):
-            content = np.asarray(self.data, np.uint8).tobytes()
-            builder.StartVector(1, len(content), ALIGNMENT)
-            builder.head -= len(content)
-            builder.Bytes[builder.head : builder.head + len(content)] = content
-            at = builder.EndVector()
-        schema.BufferStart(builder)
-        if at is not None:
-            schema.BufferAddData(builder, at)
-        return schema.BufferEnd(builder)
-
-
-def _numbers(found: Any) -> list[int]:
-    return [] if found is None else [int(each) for each in found]
-
-
-def _maps(tensors: dict[str, int]) -> list[Any]:
-    found = []
-    for name, number in tensors.items():
-        each = schema.TensorMapT()
-        each.name, each.tensorIndex = name, number
-        found.append(each)
-    return found

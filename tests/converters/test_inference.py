@@ -26,8 +26,9 @@ from lrtflite_converters.inference.graph_file import load, signature_graph, to_b
 from lrtflite_converters.inference.int8 import quantise
 from lrtflite_converters.inference.joining import join
 from lrtflite_converters.inference.metadata import model_metadata
-from lrtflite_converters.inference.request import Files, Learned, check_frames_vary
+from lrtflite_converters.inference.request import Files, Learned
 from lrtflite_converters.inference.settling import interpreter, settle
+from lrtflite_converters.quantise.calibration import check_frames
 from lrtflite_converters.tflite import to_tflite
 
 RNG = np.random.default_rng(0)
@@ -184,10 +185,10 @@ def with_one_class(bundle: Bundle) -> Learned:
 def test_frames_to_calibrate_with() -> None:
     flat = np.full((8, 8, 3), 7, np.uint8)
     with pytest.raises(DataError, match="got none"):
-        check_frames_vary([], "nothing")
+        check_frames([], "nothing", 8)
     with pytest.raises(DataError, match="one colour each"):
-        check_frames_vary([flat, np.full_like(flat, 9)], "walls")
-    check_frames_vary([flat, np.arange(192, dtype=np.uint8).reshape(8, 8, 3)], "things")
+        check_frames([flat, np.full_like(flat, 9)], "walls", 8)
+    check_frames([flat, np.arange(192, dtype=np.uint8).reshape(8, 8, 3)], "things", 8)
 
 
 def test_a_residual_trunk_is_convolutions_and_additions() -> None:

@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-import flatbuffers
 import numpy as np
-from numpy.typing import NDArray
 from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite.errors import BundleError, ConversionError
+from lrtflite_converters.inference import packing
 from lrtflite_converters.inference.graph import DTYPES, Graph, Op, Tensor
 
 SIGNATURE = "serving_default"
 SCHEMA_VERSION = 3
-# Bytes that the constants of a TFLite file are aligned to, as in TensorFlow's own files.
-ALIGNMENT = 16
 
 
 def load(content: bytes, *, where: str) -> Any:
@@ -54,7 +51,7 @@ def to_bytes(graph: Graph, *, description: str = "", metadata: bytes | None = No
     """Return a TFLite file with one graph and one signature, SIGNATURE."""
     model, main = schema.ModelT(), schema.SubGraphT()
     model.version, model.description = SCHEMA_VERSION, description
-    model.buffers, model.operatorCodes = [_Buffer(None)], []
+    model.buffers, model.operatorCodes = [packing.AlignedBuffer()], []
     tensors = graph.tensors
     numbers = {id(each): number for number, each in enumerate(tensors)}
     main.tensors = [_packed(each, model.buffers) for each in tensors]
@@ -66,52 +63,29 @@ def to_bytes(graph: Graph, *, description: str = "", metadata: bytes | None = No
     for op in graph.ops:
         if (op.code, op.version) not in codes:
             codes[op.code, op.version] = len(codes)
-            model.operatorCodes.append(_operator_code(op))
+            model.operatorCodes.append(packing.operator_code(op.code, op.version))
         main.operators.append(_operator(op, codes[op.code, op.version], numbers))
     model.subgraphs = [main]
     model.signatureDefs = [_signature(graph, numbers)]
     if metadata is not None:
         entry = schema.MetadataT()
         entry.name, entry.buffer = "TFLITE_METADATA", len(model.buffers)
-        model.buffers.append(_Buffer(np.frombuffer(metadata, np.uint8)))
+        model.buffers.append(packing.AlignedBuffer(np.frombuffer(metadata, np.uint8)))
         model.metadata = [entry]
-    builder = flatbuffers.Builder(1 << 20)
-    builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
-    return bytes(builder.Output())
-
-
-class _Buffer(schema.BufferT):
-    """A constant whose bytes are aligned; the generated class aligns to 4 bytes only."""
-
-    def __init__(self, data: NDArray[np.uint8] | None) -> None:
-        super().__init__()
-        self.data = data
-
-    def Pack(self, builder: Any) -> Any:  # noqa: N802 - the name in the schema's classes
-        at = None
-        if self.data is not None:
-            size = len(self.data)
-            builder.StartVector(1, size, ALIGNMENT)
-            builder.head -= size
-            builder.Bytes[builder.head : builder.head + size] = self.data.tobytes()
-            at = builder.EndVector()
-        schema.BufferStart(builder)
-        if at is not None:
-            schema.BufferAddData(builder, at)
-        return schema.BufferEnd(builder)
+    return packing.packed(model)
 
 
 def _subgraph(model: Any, number: int) -> tuple[Graph, list[Tensor]]:
     found = model.subgraphs[number]
     tensors = [_tensor(each, model.buffers) for each in found.tensors]
     ops = [_op(each, model.operatorCodes, tensors) for each in found.operators or ()]
-    inputs = {str(i): tensors[place] for i, place in enumerate(_numbers(found.inputs))}
-    outputs = {str(i): tensors[place] for i, place in enumerate(_numbers(found.outputs))}
+    inputs = {str(i): tensors[place] for i, place in enumerate(packing.numbers(found.inputs))}
+    outputs = {str(i): tensors[place] for i, place in enumerate(packing.numbers(found.outputs))}
     return Graph(ops, inputs, outputs), tensors
 
 
 def _tensor(found: Any, buffers: Sequence[Any]) -> Tensor:
-    shape, data = tuple(_numbers(found.shape)), buffers[found.buffer].data
+    shape, data = tuple(packing.numbers(found.shape)), buffers[found.buffer].data
     value = None
     if data is not None and len(data) and found.type in DTYPES:
         raw = np.asarray(data, np.uint8).tobytes()
@@ -128,16 +102,12 @@ def _op(found: Any, codes: Sequence[Any], tensors: Sequence[Tensor]) -> Op:
         )
     return Op(
         code=max(code.builtinCode, code.deprecatedBuiltinCode),
-        inputs=[tensors[i] if i >= 0 else None for i in _numbers(found.inputs)],
-        outputs=[tensors[i] for i in _numbers(found.outputs)],
+        inputs=[tensors[i] if i >= 0 else None for i in packing.numbers(found.inputs)],
+        outputs=[tensors[i] for i in packing.numbers(found.outputs)],
         options=found.builtinOptions,
         options_type=found.builtinOptionsType,
         version=code.version,
     )
-
-
-def _numbers(found: Iterable[int] | None) -> list[int]:
-    return [] if found is None else [int(each) for each in found]
 
 
 def _packed(tensor: Tensor, buffers: list[Any]) -> Any:
@@ -146,16 +116,8 @@ def _packed(tensor: Tensor, buffers: list[Any]) -> Any:
     packed.type, packed.quantization, packed.buffer = tensor.kind, tensor.quantization, 0
     if tensor.value is not None:
         packed.buffer = len(buffers)
-        buffers.append(_Buffer(np.frombuffer(tensor.value.tobytes(), np.uint8)))
+        buffers.append(packing.AlignedBuffer.of(tensor.value))
     return packed
-
-
-def _operator_code(op: Op) -> Any:
-    code = schema.OperatorCodeT()
-    # Old readers know the 8-bit field only.
-    code.deprecatedBuiltinCode, code.builtinCode = min(op.code, 127), op.code
-    code.version = op.version
-    return code
 
 
 def _operator(op: Op, code: int, numbers: dict[int, int]) -> Any:
@@ -168,15 +130,8 @@ def _operator(op: Op, code: int, numbers: dict[int, int]) -> Any:
 
 
 def _signature(graph: Graph, numbers: dict[int, int]) -> Any:
-    def maps(tensors: dict[str, Tensor]) -> list[Any]:
-        found = []
-        for name, tensor in tensors.items():
-            each = schema.TensorMapT()
-            each.name, each.tensorIndex = name, numbers[id(tensor)]
-            found.append(each)
-        return found
-
-    signature = schema.SignatureDefT()
-    signature.signatureKey, signature.subgraphIndex = SIGNATURE, 0
-    signature.inputs, signature.outputs = maps(graph.inputs), maps(graph.outputs)
-    return signature
+    inputs, outputs = (
+        {name: numbers[id(tensor)] for name, tensor in tensors.items()}
+        for tensors in (graph.inputs, graph.outputs)
+    )
+    return packing.signature(SIGNATURE, inputs, outputs)

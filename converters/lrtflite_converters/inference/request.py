@@ -7,13 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
-from lrtflite.data import FrameSource
-from lrtflite.errors import DataError, InputError, LrtfliteError, StateError
-from lrtflite.evenly import evenly
+from lrtflite.errors import InputError, LrtfliteError, StateError
 from lrtflite.initial_state import read_initial
 from lrtflite.state_file import State, read_state
 from lrtflite.state_fit import StateForm
@@ -98,34 +95,6 @@ def read_learned(bundle: Bundle, path: Path | None) -> Learned | None:
         # No check of the arrays: that needs the signatures, which only TensorFlow can read.
         StateForm.of(bundle, {}, {}).check_meta(state.meta)
     return None if state is None else _learned(state)
-
-
-def calibration_frames(source: FrameSource, size: int) -> NDArray[np.uint8]:
-    """Return (n, size, size, 3) uint8: training frames, spread evenly over the clips."""
-    if source.size != size:
-        raise DataError(
-            f"Expected calibration frames of {size} x {size}, got {source.size} x {source.size}; "
-            "open the data set at the size of the bundle"
-        )
-    clips = source.train_clips()
-    places = [(clip, index) for clip in clips for index in range(clip.length)]
-    chosen = [places[place] for place in evenly(len(places), CALIBRATION_FRAMES)]
-    frames = [frame for clip, index in chosen for frame in clip.read([index])]
-    check_frames_vary(frames, source.name)
-    return np.stack(frames)
-
-
-def check_frames_vary(frames: Sequence[NDArray[np.uint8]], name: str) -> None:
-    """Raise DataError for no frames, or for frames without any content."""
-    if not frames:
-        raise DataError(
-            f"Expected frames to calibrate with in {name}, got none; choose another --calibrate"
-        )
-    if all(frame.min() == frame.max() for frame in frames):
-        raise DataError(
-            f"Expected frames with content in {name}, got {len(frames)} of one colour each; "
-            "calibrate with pictures like those that the camera will see"
-        )
 
 
 def check_mode(mode: str | None, dataset: str | None) -> None:

@@ -27,14 +27,19 @@ class Calibration:
 
 
 def read_calibration(options: QuantiseOptions, *, size: int) -> Calibration:
-    """Read frames of all classes, or raise DataError if there are none to calibrate on.
+    """Open the data set of the options and read its frames; see `calibration_of`."""
+    assert options.calibrate is not None
+    source = open_source(options.calibrate, size=size, skip_unreadable=options.skip_unreadable)
+    return calibration_of(source, options.frame_count)
+
+
+def calibration_of(source: FrameSource, count: int) -> Calibration:
+    """Read `count` frames of all classes, or raise DataError if there are none to calibrate on.
 
     Only training frames are read, so that a test on the same data set stays valid.
     """
-    assert options.calibrate is not None
-    source = open_source(options.calibrate, size=size, skip_unreadable=options.skip_unreadable)
-    frames, labels = _read(source, options.frame_count)
-    _check(frames, source.name, size)
+    frames, labels = _read(source, count)
+    check_frames(frames, source.name, source.size)
     return Calibration(source.name, np.stack(frames), np.array(labels))
 
 
@@ -47,7 +52,8 @@ def _read(source: FrameSource, count: int) -> tuple[list[NDArray[np.uint8]], lis
     return frames, [label for place, label in enumerate(batch.labels) if place in chosen]
 
 
-def _check(frames: list[NDArray[np.uint8]], name: str, size: int) -> None:
+def check_frames(frames: list[NDArray[np.uint8]], name: str, size: int) -> None:
+    """Raise DataError for no frames, frames of another size, or frames without any content."""
     if not frames:
         raise DataError(
             f"Expected frames to calibrate on in {name}, got none; add pictures, or give another "
@@ -61,6 +67,6 @@ def _check(frames: list[NDArray[np.uint8]], name: str, size: int) -> None:
             )
     if all(frame.min() == frame.max() for frame in frames):
         raise DataError(
-            f"Expected pictures to calibrate on in {name}, got {len(frames)} frames of one colour; "
+            f"Expected pictures to calibrate on in {name}, got {len(frames)} frames of one colour each; "
             "give pictures like those of the device's camera"
         )
