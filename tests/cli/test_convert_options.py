@@ -164,7 +164,7 @@ def test_wrong_usage(converted: list[dict[str, Any]], words: str) -> None:
         ),
         ("--quantize int8 --calibrate sinthetic", "did you mean 'synthetic'?"),
         ("--quantize int8 --calibrate folder:none", "folder"),
-        ("--quantize int8 --calibrate folder:grey", "got 8 frames of one colour; give pictures"),
+        ("--quantize int8 --calibrate folder:grey", "got 8 frames of one colour each; give"),
     ],
 )
 def test_bad_input_needs_no_tensorflow(

@@ -67,6 +67,6 @@ def check_frames(frames: list[NDArray[np.uint8]], name: str, size: int) -> None:
             )
     if all(frame.min() == frame.max() for frame in frames):
         raise DataError(
-            f"Expected pictures to calibrate on in {name}, got {len(frames)} frames of one colour each; "
-            "give pictures like those of the device's camera"
+            f"Expected pictures to calibrate on in {name}, got {len(frames)} frames of one colour "
+            "each; give pictures like those of the device's camera"
         )
