@@ -22,7 +22,7 @@ from lrtflite.regular_file import FileSource, Source
 from lrtflite.replay.memory import FACTS, Content
 from lrtflite.replay.store import CODES, RowFile, join
 from lrtflite.state_fit import StateForm, check_finite
-from lrtflite.state_meta import STATE_FORMAT, NamedFile, Record
+from lrtflite.state_meta import READ_FORMATS, STATE_FORMATS, NamedFile, Record
 from lrtflite.tensor_file import DIGEST, Entry, Outgoing, TensorFile, damaged, write_tensors
 from lrtflite.whole_file import replacing
 
@@ -93,14 +93,14 @@ def open_state(path: Path, *, source: Source | None = None) -> Opened:
     with reading(path):
         file = TensorFile(source or FileSource(path))
         found = file.meta.get("format", "")
-        if found.isdecimal() and len(found) < 10 and int(found) != STATE_FORMAT:
+        if found.isdecimal() and len(found) < 10 and int(found) not in STATE_FORMATS:
             file.check()
             raise StateError(
-                f"Expected a state of format {STATE_FORMAT}, got format {int(found)} in {path}; "
+                f"Expected a state of format {READ_FORMATS}, got format {int(found)} in {path}; "
                 "open a new state path, or install the version that made it"
             )
         file.check()
-        return Opened(path, Record.from_json(file.meta), file)
+        return Opened(path, Record.from_json(file.meta, where=str(path)), file)
 
 
 def read_opened(opened: Opened, form: StateForm | None = None, *, salvage: bool = False) -> State:

@@ -8,13 +8,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lrtflite.errors import InputError
+from lrtflite.arguments import shown
+from lrtflite.compatibility import unknown_requirements
+from lrtflite.errors import InputError, StateError
 from lrtflite.labels import check_label
 from lrtflite.manifest import File
 from lrtflite.replay.codecs import MOST_PATTERNS
 from lrtflite.strict_json import strict_json
 
-STATE_FORMAT = 5
+STATE_FORMAT = 6
+# Formats that this version reads, by the same rules.
+STATE_FORMATS = (5, 6)
+READ_FORMATS = " or ".join(map(str, STATE_FORMATS))
+# Fields beyond the base ones that a reader must know, by their names in `requires`.
+REQUIRED: tuple[str, ...] = ()
 # Maximum number of files that the tensors or the rows of a state are spread over.
 MOST_NAMED = 256
 _FILE_NAME = re.compile(r"(tensors|rows)-\d{8,12}\.safetensors", re.ASCII)
@@ -37,6 +44,7 @@ class Record:
 
     `undo` is the number of the generation that `undo` returns to. Arrays of a later file in
     `tensors` replace those of an earlier one. Rows have places in all files of `rows` together.
+    `format` is that of the file; `to_json` writes the current one.
     """
 
     meta: Mapping[str, Any]
@@ -44,6 +52,7 @@ class Record:
     undo: int | None = None
     tensors: tuple[NamedFile, ...] = ()
     rows: tuple[NamedFile, ...] = ()
+    format: int = STATE_FORMAT
 
     @property
     def names(self) -> frozenset[str]:
@@ -62,10 +71,22 @@ class Record:
         return {"format": str(STATE_FORMAT), "state": json.dumps(found, allow_nan=False)}
 
     @classmethod
-    def from_json(cls, metadata: Mapping[str, str]) -> Record:
-        """Parse what `to_json` returned, or raise ValueError."""
+    def from_json(cls, metadata: Mapping[str, str], *, where: str = "the state") -> Record:
+        """Parse what `to_json` returned, or raise ValueError.
+
+        Raise StateError for a state that requires more than this version knows.
+        """
         try:
+            if metadata["format"] not in map(str, STATE_FORMATS):
+                raise ValueError("no format")
             found = strict_json(metadata["state"])
+            if not isinstance(found, dict):
+                raise ValueError("no JSON object")
+            if unknown := unknown_requirements(found, REQUIRED):
+                raise StateError(
+                    f"Expected a state that this version can use, got {where}, which requires "
+                    f"{shown(', '.join(unknown))}; install a newer version of lrtflite"
+                )
             _check(found)
             undo = found["undo"]
             return cls(
@@ -78,6 +99,7 @@ class Record:
                 undo=undo,
                 tensors=tuple(_file_from_json(each, "tensors-") for each in found["tensors"]),
                 rows=tuple(_file_from_json(each, "rows-") for each in found["rows"]),
+                format=int(metadata["format"]),
             )
         except (KeyError, TypeError, AttributeError, RecursionError, InputError) as error:
             raise ValueError(f"odd values: {error}") from error
@@ -107,8 +129,7 @@ def _history(value: Any) -> bool:
 
 def _session(entry: Any) -> bool:
     return (
-        set(entry) == {"id", "session", "labels", "patterns"}
-        and _text(entry["id"])
+        _text(entry["id"])
         and _whole(entry["session"])
         and all(label is None or _text(label) for label in _list(entry["labels"]))
         and all(_whole(count) for count in _list(entry["patterns"]))
@@ -142,13 +163,13 @@ _OTHERS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _check(found: Any) -> None:
+def _check(found: Mapping[str, Any]) -> None:
     checks = {**_PLAIN, **_OTHERS}
-    if not isinstance(found, dict) or set(found) != set(checks):
-        raise ValueError("fields are missing or unknown")
     for name, is_fine in checks.items():
+        if name not in found:
+            raise ValueError(f"it lacks {name}")
         if not is_fine(found[name]):
-            raise ValueError(f"an odd {name}")
+            raise ValueError(f"invalid {name}")
     if len(found["learned"]) != len(found["labels"]):
         raise ValueError("labels and learned differ in number")
     if found["sessions"] != len(found["history"]):

@@ -12,7 +12,6 @@ from lrtflite.generations import EARLIER
 from lrtflite.history import History, TaughtSession
 from lrtflite.state_file import Opened, State, open_state, read_opened
 from lrtflite.state_folder import StateFolder, earlier_format
-from lrtflite.state_meta import STATE_FORMAT
 
 
 @dataclass(frozen=True)
@@ -71,7 +70,7 @@ def _summary(path: Path, opened: Opened, state: State) -> StateSummary:
     named = (*record.tensors, *record.rows)
     return StateSummary(
         path=str(path),
-        format=STATE_FORMAT,
+        format=record.format,
         bundle=meta["bundle"],
         replay_layer=meta["replay_layer"],
         sessions=history.sessions,

@@ -296,5 +296,5 @@ def test_another_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_states_before_format_5_are_refused_by_number(tmp_path: Path) -> None:
     (tmp_path / "state-00000004.npz").write_bytes(b"PK")
     for read_only in (True, False):
-        with pytest.raises(StateError, match="format 5, got format 4 or earlier"):
+        with pytest.raises(StateError, match="format 5 or 6, got format 4 or earlier"):
             Checkpoint(tmp_path, read_only=read_only)
