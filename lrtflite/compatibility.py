@@ -13,6 +13,8 @@ from typing import Any
 from lrtflite.arguments import shown
 
 REQUIRES = "requires"
+# Maximum number of characters in a name or a version.
+MOST_LINE = 200
 # Maximum number of names in `requires`, and of characters in one.
 MOST_REQUIRED, MOST_NAME = 64, 100
 
@@ -49,3 +51,8 @@ def fields_of(
         for name, value in found.items()
         if name in names and not (value is None and name in optional)
     }
+
+
+def is_line(value: Any) -> bool:
+    """Return whether a value is a text of one line, neither empty nor long."""
+    return isinstance(value, str) and value.isprintable() and 0 < len(value) <= MOST_LINE

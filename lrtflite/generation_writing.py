@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.folded_history import ARRAYS
 from lrtflite.generations import name_of, temporary
 from lrtflite.manifest import File
 from lrtflite.regular_file import FileSource
@@ -31,6 +32,8 @@ MOST_TENSOR_FILES = 16
 # Maximum number of bytes of changed tensors that go into the generation's own file. A flush of one
 # more file takes longer than writing them again in the next commit.
 MOST_INLINE = 1 << 20
+# The same for folded sessions, which change once in many commits.
+MOST_INLINE_HISTORY = 1 << 13
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,10 @@ def write_generation(
         place = {}
     tensors = [named for named in before.record.tensors if named.name in place.values()]
     changed = {name: Outgoing.of(state.arrays[name]) for name in digests if name not in place}
-    inline: Mapping[str, Outgoing] = {}
-    if sum(state.arrays[name].nbytes for name in changed) <= MOST_INLINE:
-        inline, changed = changed, {}
+    inline: dict[str, Outgoing] = {}
+    for names, most in zip(_groups(changed), (MOST_INLINE, MOST_INLINE_HISTORY)):
+        if sum(state.arrays[name].nbytes for name in names) <= most:
+            inline.update({name: changed.pop(name) for name in names})
     if changed:
         tensors.append(_add(folder, name_of("tensors", number), changed, files))
     place.update(dict.fromkeys(changed, name_of("tensors", number)))
@@ -127,23 +131,32 @@ def _put(
     flush_folder(folder)
 
 
+def _groups(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Divide names of arrays into tensors of the models, and folded sessions."""
+    return [x for x in names if x not in ARRAYS], [x for x in names if x in ARRAYS]
+
+
 def _unchanged(
     before: Mapping[str, tuple[str, str]],
     digests: Mapping[str, str],
     arrays: Mapping[str, NDArray[Any]],
 ) -> dict[str, str]:
-    """Return the tensors that need not be written again, with their files.
+    """Return the arrays that need not be written again, with their files.
 
-    They must outweigh the others. A few bytes are not worth a file that several generations need.
+    They must outweigh the others of their group. A few bytes are not worth a file that several
+    generations need.
     """
-    place = {
-        name: before[name][1]
-        for name, sha in digests.items()
-        if name in before and before[name][0] == sha and before[name][1]
-    }
-    saved = sum(arrays[name].nbytes for name in place)
-    written = sum(arrays[name].nbytes for name in digests) - saved
-    return place if saved > written and len(set(place.values())) < MOST_TENSOR_FILES else {}
+    place: dict[str, str] = {}
+    for names in _groups(digests):
+        same = {
+            name: before[name][1]
+            for name in names
+            if name in before and before[name][0] == digests[name] and before[name][1]
+        }
+        saved = sum(arrays[name].nbytes for name in same)
+        if saved > sum(arrays[name].nbytes for name in names) - saved:
+            place.update(same)
+    return place if len(set(place.values())) < MOST_TENSOR_FILES else {}
 
 
 def digest_of(values: NDArray[Any]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lrtflite.arguments import LARGEST_FLOAT32, printable, real_number, shown
-from lrtflite.compatibility import fields_of, unknown_requirements
+from lrtflite.compatibility import fields_of, is_line, unknown_requirements
 from lrtflite.costs import Costs
 from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import Feeding
@@ -29,9 +29,6 @@ from lrtflite.training import NUMBERS, Rate
 
 # Maximum number of characters in a manifest, of axes of a latent, and of values in one.
 MOST_MANIFEST, MOST_AXES, MOST_VALUES = 1 << 22, 8, 1 << 28
-
-# Maximum number of characters in a text about the bundle.
-MOST_ABOUT = 200
 
 # Fields of the feeding that only some bundles have. A field without which patterns would reach the
 # head in another way also needs a line in `REQUIRED`.
@@ -96,7 +93,7 @@ def _values(read: dict[str, Any]) -> dict[str, Any]:
         (_TEXTS, lambda value: isinstance(value, str)),
         (_FLAGS, lambda value: isinstance(value, bool)),
         (_DTYPES, lambda value: value in LATENT_DTYPES),
-        (ABOUT, _is_line),
+        (ABOUT, is_line),
     )
     for names, is_fine in checks:
         for name in names:
@@ -155,10 +152,6 @@ def _file(name: str, found: Any) -> File:
     if not isinstance(file.sha256, str) or type(file.bytes) is not int or file.bytes < 0:
         raise ValueError(f"file {name} is {found!r}")
     return file
-
-
-def _is_line(value: Any) -> bool:
-    return isinstance(value, str) and value.isprintable() and 0 < len(value) <= MOST_ABOUT
 
 
 def _is_texts(value: Any) -> bool:

@@ -20,6 +20,7 @@ from lrtflite.moments import adapt_moments
 from lrtflite.replay.policies import Latents
 from lrtflite.session import Phase, Session, SessionReport
 from lrtflite.slots import Slots, for_each
+from lrtflite.taught_session import clock
 from lrtflite.training import Training
 
 _log = logging.getLogger("lrtflite")
@@ -81,7 +82,12 @@ def run_session(
     if outcome.trains:
         adapt_moments(committed.adapting, frames, training, session)
     taught = _patterns_by_label(placed, slots)
-    history = committed.history.with_session(taught)
+    history = committed.history.with_session(
+        taught,
+        time=clock(),
+        device=committed.options.device,
+        bundle_version=manifest.version,
+    )
     with session.clock(Phase.MEMORY):
         committed.memory.update(latents, placed, session=history.sessions, rng=committed.rng)
     with session.clock(Phase.CHECKPOINT):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lrtflite.arguments import shown
-from lrtflite.compatibility import unknown_requirements
+from lrtflite.compatibility import REQUIRES, is_line, unknown_requirements
 from lrtflite.errors import InputError, StateError
 from lrtflite.labels import check_label
 from lrtflite.manifest import File
@@ -21,7 +21,9 @@ STATE_FORMAT = 6
 STATE_FORMATS = (5, 6)
 READ_FORMATS = " or ".join(map(str, STATE_FORMATS))
 # Fields beyond the base ones that a reader must know, by their names in `requires`.
-REQUIRED: tuple[str, ...] = ()
+REQUIRED = (FOLDED,) = ("folded",)
+# Maximum number of labels in a state or in its folded sessions, and of patterns in a session.
+MOST_LABELS, MOST_COUNT = 100_000, (1 << 32) - 1
 # Maximum number of files that the tensors or the rows of a state are spread over.
 MOST_NAMED = 256
 _FILE_NAME = re.compile(r"(tensors|rows)-\d{8,12}\.safetensors", re.ASCII)
@@ -68,6 +70,10 @@ class Record:
             "tensors": [_file_to_json(each) for each in self.tensors],
             "rows": [_file_to_json(each) for each in self.rows],
         }
+        found = {k: value for k, value in found.items() if value is not None or k not in _OPTIONAL}
+        requires = [name for name in REQUIRED if name in found]
+        if requires:
+            found[REQUIRES] = requires
         return {"format": str(STATE_FORMAT), "state": json.dumps(found, allow_nan=False)}
 
     @classmethod
@@ -92,6 +98,7 @@ class Record:
             return cls(
                 meta={
                     **{name: found[name] for name in _PLAIN},
+                    **{name: found[name] for name in _OPTIONAL if found.get(name) is not None},
                     "labels": [None if x is None else check_label(x) for x in found["labels"]],
                     "rng": _rng_from_json(found["rng"]),
                 },
@@ -117,7 +124,7 @@ def _labels(value: Any) -> bool:
     taken = [label for label in value if label is not None]
     return (
         isinstance(value, list)
-        and 0 < len(value) <= 100_000
+        and 0 < len(value) <= MOST_LABELS
         and all(isinstance(label, str) for label in taken)
         and len(set(taken)) == len(taken)
     )
@@ -130,10 +137,21 @@ def _history(value: Any) -> bool:
 def _session(entry: Any) -> bool:
     return (
         _text(entry["id"])
-        and _whole(entry["session"])
+        and _whole(entry["session"], MOST_COUNT)
         and all(label is None or _text(label) for label in _list(entry["labels"]))
-        and all(_whole(count) for count in _list(entry["patterns"]))
+        and all(_whole(count, MOST_COUNT) for count in _list(entry["patterns"]))
         and len(entry["labels"]) == len(entry["patterns"])
+        and (entry.get("time") is None or _whole(entry["time"]))
+        and all(entry.get(each) is None or is_line(entry[each]) for each in _SESSION_TEXTS)
+    )
+
+
+def _folded(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and _whole(value["sessions"])
+        and len(_list(value["labels"])) <= MOST_LABELS
+        and all(label is None or _text(label) for label in value["labels"])
     )
 
 
@@ -153,6 +171,12 @@ _PLAIN: dict[str, Callable[[Any], bool]] = {
     "sessions": _whole,
     "history": _history,
 }
+_OPTIONAL: dict[str, Callable[[Any], bool]] = {
+    FOLDED: _folded,
+    "device": is_line,
+    "bundle_version": is_line,
+}
+_SESSION_TEXTS = ("device", "bundle_version")
 _OTHERS: dict[str, Callable[[Any], bool]] = {
     "labels": _labels,
     "rng": lambda value: value is None or isinstance(value, dict),
@@ -170,9 +194,13 @@ def _check(found: Mapping[str, Any]) -> None:
             raise ValueError(f"it lacks {name}")
         if not is_fine(found[name]):
             raise ValueError(f"invalid {name}")
+    for name, is_fine in _OPTIONAL.items():
+        if found.get(name) is not None and not is_fine(found[name]):
+            raise ValueError(f"invalid {name}")
     if len(found["learned"]) != len(found["labels"]):
         raise ValueError("labels and learned differ in number")
-    if found["sessions"] != len(found["history"]):
+    folded = (found.get(FOLDED) or {"sessions": 0})["sessions"]
+    if found["sessions"] != len(found["history"]) + folded:
         raise ValueError("sessions and history differ in number")
 
 
