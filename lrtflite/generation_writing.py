@@ -38,11 +38,15 @@ MOST_INLINE_HISTORY = 1 << 13
 
 @dataclass(frozen=True)
 class Written:
-    """A generation in the folder: its number and record, and the digest and file of each tensor."""
+    """A generation in the folder: its number and record, and the digest and file of each array.
+
+    `folded` are the arrays of folded sessions, whose digests are not computed again.
+    """
 
     number: int
     record: Record
     tensors: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    folded: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def write_generation(
@@ -60,16 +64,16 @@ def write_generation(
 
     Tensors are shared with the generation before only while there is a spare that has its own.
     """
-    digests = {name: digest_of(values) for name, values in state.arrays.items()}
+    digests = {
+        name: before.tensors[name][0] if values is before.folded.get(name) else digest_of(values)
+        for name, values in state.arrays.items()
+    }
     place = _unchanged(before.tensors, digests, state.arrays)
     if not any(names.isdisjoint(place.values()) for names in spares):
         place = {}
     tensors = [named for named in before.record.tensors if named.name in place.values()]
     changed = {name: Outgoing.of(state.arrays[name]) for name in digests if name not in place}
-    inline: dict[str, Outgoing] = {}
-    for names, most in zip(_groups(changed), (MOST_INLINE, MOST_INLINE_HISTORY)):
-        if sum(state.arrays[name].nbytes for name in names) <= most:
-            inline.update({name: changed.pop(name) for name in names})
+    inline = {name: changed.pop(name) for name in _small(changed, state.arrays)}
     if changed:
         tensors.append(_add(folder, name_of("tensors", number), changed, files))
     place.update(dict.fromkeys(changed, name_of("tensors", number)))
@@ -90,7 +94,9 @@ def write_generation(
         tuple(by_name[file.name] for file in content.rows.files),
     )
     _put(folder, number, record, content, inline, files)
-    return Written(number, record, {k: (digests[k], place.get(k, "")) for k in digests}), content
+    written = {name: (sha, place.get(name, "")) for name, sha in digests.items()}
+    folded = {name: values for name, values in state.arrays.items() if name in ARRAYS}
+    return Written(number, record, written, folded), content
 
 
 def _add(
@@ -134,6 +140,16 @@ def _put(
 def _groups(names: Iterable[str]) -> tuple[list[str], list[str]]:
     """Divide names of arrays into tensors of the models, and folded sessions."""
     return [x for x in names if x not in ARRAYS], [x for x in names if x in ARRAYS]
+
+
+def _small(names: Iterable[str], arrays: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Return the arrays that go into the generation's own file."""
+    return [
+        name
+        for group, most in zip(_groups(names), (MOST_INLINE, MOST_INLINE_HISTORY))
+        if sum(arrays[each].nbytes for each in group) <= most
+        for name in group
+    ]
 
 
 def _unchanged(
