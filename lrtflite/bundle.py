@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lrtflite.arguments import shown
 from lrtflite.errors import BundleError, NotRegular, TooShort
-from lrtflite.manifest import File, Manifest
+from lrtflite.manifest import BUNDLE_FORMAT, File, Manifest
 from lrtflite.manifest_reading import MOST_MANIFEST, read_manifest
 from lrtflite.regular_file import BytesSource, FileSource, each_chunk, read_whole
 from lrtflite.signing import MANIFEST_FILE as MANIFEST_FILE
@@ -113,8 +113,8 @@ class Bundle:
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the manifest into the folder of a new bundle."""
-    write_whole(folder / MANIFEST_FILE, manifest.to_json())
+    """Write the manifest into the folder of a new bundle, in the current format."""
+    write_whole(folder / MANIFEST_FILE, replace(manifest, format=BUNDLE_FORMAT).to_json())
 
 
 def digest(path: Path) -> File:

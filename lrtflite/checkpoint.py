@@ -75,6 +75,8 @@ class Checkpoint(StateFolder):
             path = self.folder / named.name
             with reading(path):
                 place.update(dict.fromkeys(TensorFile(FileSource(path)).entries, named.name))
+        # An array in the generation itself replaces an earlier one of the same name.
+        place.update(dict.fromkeys(opened.file.entries, ""))
         self._current = Written(
             number_of(opened.path),
             opened.record,

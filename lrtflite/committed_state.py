@@ -187,14 +187,16 @@ class CommittedState:
         self._closed = True
         self._close_if_idle()
 
-    def state(self, made: Commit | None = None) -> State:
-        """Return the committed state, or the state that `made` leads to."""
+    def state(self, made: Commit | None = None, *, history: History | None = None) -> State:
+        """Return the committed state, or the state that `made` leads to.
+
+        `history` replaces that of the committed state.
+        """
         if made is None:
-            made = Commit(
-                self._tensors(), self.learned, self.slots, self.history, self.memory.content
-            )
+            history = self.history if history is None else history
+            made = Commit(self._tensors(), self.learned, self.slots, history, self.memory.content)
         return State(
-            arrays=made.tensors,
+            arrays={**made.tensors, **made.history.arrays},
             memory=made.memory,
             meta={
                 "bundle": self.bundle.identity,
@@ -204,9 +206,10 @@ class CommittedState:
                 "codec": self.memory.codec,
                 "labels": list(made.slots.labels),
                 "learned": made.learned.tolist(),
-                "sessions": made.history.sessions,
-                "history": made.history.to_json(),
                 "rng": self.rng.bit_generator.state,
+                **made.history.meta,
+                "device": self.options.device,
+                "bundle_version": self.bundle.manifest.version,
             },
         )
 
@@ -242,7 +245,7 @@ class CommittedState:
         self.memory.load(content)
         self._content = content
         learned = np.array(meta["learned"], bool)
-        slots, history = Slots(tuple(meta["labels"])), History.from_json(meta["history"])
+        slots, history = Slots(tuple(meta["labels"])), History.from_state(meta, state.arrays)
         self._take_over(Commit(state.arrays, learned, slots, history, content))
         if self.working is not self.serving:
             restore_models(state.arrays, self.working, self.adapting)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from lrtflite.arguments import real_number, whole_number
+from lrtflite.compatibility import fields_of
 
 # Frames in the session that `session_s` estimates: five seconds of video.
 SESSION_FRAMES = 25
@@ -33,8 +34,7 @@ class Costs:
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Costs:
         """Return the costs that `asdict` wrote, or raise ValueError or InputError."""
-        if not isinstance(found, Mapping) or {field.name for field in fields(cls)} != set(found):
-            raise ValueError(f"measured is {found!r}")
+        found = fields_of(found, cls, "measured")
         for name in ("machine", "runtime"):
             if not isinstance(found[name], str):
                 raise ValueError(f"{name} is {found[name]!r}")

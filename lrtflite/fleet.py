@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,11 +11,12 @@ from typing import Any
 from numpy.typing import NDArray
 
 from lrtflite.errors import InputError, StateError
-from lrtflite.history import History, TaughtSession
+from lrtflite.history import History
 from lrtflite.initial_state import labels_of
 from lrtflite.state_file import State
 from lrtflite.state_fit import StateForm
 from lrtflite.state_folder import StateFolder, newest_state
+from lrtflite.taught_session import TaughtSession
 
 HEAD = "head/"
 
@@ -95,7 +96,7 @@ def read_device(path: Path, form: StateForm, origins: Sequence[Origin]) -> Devic
             )
         break
     state = newest_state(path, form)
-    history = History.from_json(state.meta["history"])
+    history = History.from_state(state.meta, state.arrays)
     for origin in origins:
         if origin.history.ids <= history.ids:
             return Device(path, state, history, origin)
@@ -139,11 +140,11 @@ def merged_history(devices: Sequence[Device], dropped: Sequence[Device]) -> Hist
         for entry in shipped.entries:
             before = entries.get(entry.id, entry)
             labels = tuple(a if a is not None else b for a, b in zip(before.labels, entry.labels))
-            entries[entry.id] = TaughtSession(entry.id, entry.session, labels, entry.patterns)
+            entries[entry.id] = replace(entry, labels=labels)
     own = [first.own.without(_ids(dropped)), *(device.own for device in others)]
     for history in own:
         entries.update({entry.id: entry for entry in history.entries})
-    return History(tuple(entries.values()))
+    return History.of(entries.values())
 
 
 def merged_labels(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.folded_history import ARRAYS
 from lrtflite.generations import name_of, temporary
 from lrtflite.manifest import File
 from lrtflite.regular_file import FileSource
@@ -31,15 +32,21 @@ MOST_TENSOR_FILES = 16
 # Maximum number of bytes of changed tensors that go into the generation's own file. A flush of one
 # more file takes longer than writing them again in the next commit.
 MOST_INLINE = 1 << 20
+# The same for folded sessions, which change once in many commits.
+MOST_INLINE_HISTORY = 1 << 13
 
 
 @dataclass(frozen=True)
 class Written:
-    """A generation in the folder: its number and record, and the digest and file of each tensor."""
+    """A generation in the folder: its number and record, and the digest and file of each array.
+
+    `folded` are the arrays of folded sessions, whose digests are not computed again.
+    """
 
     number: int
     record: Record
     tensors: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    folded: Mapping[str, NDArray[Any]] = field(default_factory=dict)
 
 
 def write_generation(
@@ -57,15 +64,16 @@ def write_generation(
 
     Tensors are shared with the generation before only while there is a spare that has its own.
     """
-    digests = {name: digest_of(values) for name, values in state.arrays.items()}
+    digests = {
+        name: before.tensors[name][0] if values is before.folded.get(name) else digest_of(values)
+        for name, values in state.arrays.items()
+    }
     place = _unchanged(before.tensors, digests, state.arrays)
     if not any(names.isdisjoint(place.values()) for names in spares):
         place = {}
     tensors = [named for named in before.record.tensors if named.name in place.values()]
     changed = {name: Outgoing.of(state.arrays[name]) for name in digests if name not in place}
-    inline: Mapping[str, Outgoing] = {}
-    if sum(state.arrays[name].nbytes for name in changed) <= MOST_INLINE:
-        inline, changed = changed, {}
+    inline = {name: changed.pop(name) for name in _small(changed, state.arrays)}
     if changed:
         tensors.append(_add(folder, name_of("tensors", number), changed, files))
     place.update(dict.fromkeys(changed, name_of("tensors", number)))
@@ -86,7 +94,9 @@ def write_generation(
         tuple(by_name[file.name] for file in content.rows.files),
     )
     _put(folder, number, record, content, inline, files)
-    return Written(number, record, {k: (digests[k], place.get(k, "")) for k in digests}), content
+    written = {name: (sha, place.get(name, "")) for name, sha in digests.items()}
+    folded = {name: values for name, values in state.arrays.items() if name in ARRAYS}
+    return Written(number, record, written, folded), content
 
 
 def _add(
@@ -127,23 +137,42 @@ def _put(
     flush_folder(folder)
 
 
+def _groups(names: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Divide names of arrays into tensors of the models, and folded sessions."""
+    return [x for x in names if x not in ARRAYS], [x for x in names if x in ARRAYS]
+
+
+def _small(names: Iterable[str], arrays: Mapping[str, NDArray[Any]]) -> list[str]:
+    """Return the arrays that go into the generation's own file."""
+    return [
+        name
+        for group, most in zip(_groups(names), (MOST_INLINE, MOST_INLINE_HISTORY))
+        if sum(arrays[each].nbytes for each in group) <= most
+        for name in group
+    ]
+
+
 def _unchanged(
     before: Mapping[str, tuple[str, str]],
     digests: Mapping[str, str],
     arrays: Mapping[str, NDArray[Any]],
 ) -> dict[str, str]:
-    """Return the tensors that need not be written again, with their files.
+    """Return the arrays that need not be written again, with their files.
 
-    They must outweigh the others. A few bytes are not worth a file that several generations need.
+    They must outweigh the others of their group. A few bytes are not worth a file that several
+    generations need.
     """
-    place = {
-        name: before[name][1]
-        for name, sha in digests.items()
-        if name in before and before[name][0] == sha and before[name][1]
-    }
-    saved = sum(arrays[name].nbytes for name in place)
-    written = sum(arrays[name].nbytes for name in digests) - saved
-    return place if saved > written and len(set(place.values())) < MOST_TENSOR_FILES else {}
+    place: dict[str, str] = {}
+    for names in _groups(digests):
+        same = {
+            name: before[name][1]
+            for name in names
+            if name in before and before[name][0] == digests[name] and before[name][1]
+        }
+        saved = sum(arrays[name].nbytes for name in same)
+        if saved > sum(arrays[name].nbytes for name in names) - saved:
+            place.update(same)
+    return place if len(set(place.values())) < MOST_TENSOR_FILES else {}
 
 
 def digest_of(values: NDArray[Any]) -> str:

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -68,6 +67,7 @@ class Learner:
         read_only: bool = False,
         unknown: float | None = None,
         require_signature: str | Path | None = None,
+        device: str | None = None,
     ) -> Learner:
         """Open a bundle, and the state folder to commit its sessions to.
 
@@ -78,7 +78,8 @@ class Learner:
         frame that is less familiar than 95 % of the patterns taught for its class is answered as
         unknown. `require_signature` is the file of a public key that must have signed the bundle.
         `threads` defaults to 1 at `pool6`; for a bundle that trains a trunk, to the number
-        of cores, up to 4.
+        of cores, up to 4. `device` is a name for this device, which the state keeps with each
+        session; it defaults to that of the state.
         """
         options = LearnerOptions(
             runtime=runtime,
@@ -89,6 +90,7 @@ class Learner:
             read_only=read_only,
             unknown=unknown,
             require_signature=None if require_signature is None else str(require_signature),
+            device=device,
         )
         return cls.open_with(bundle, state, options)
 
@@ -256,11 +258,7 @@ class Learner:
     def snapshot(self, *, history: History | None = None) -> State:
         """Return the state of this learner; `history` replaces its own."""
         with self.committed.alone():
-            state = self.committed.state()
-        if history is None:
-            return state
-        meta = {**state.meta, "sessions": history.sessions, "history": history.to_json()}
-        return replace(state, meta=meta)
+            return self.committed.state(history=history)
 
     def close(self) -> None:
         """Release the state path. A closed learner still predicts, but no longer learns.

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lrtflite.arguments import real_number, whole_number
+from lrtflite.labels import check_label
 from lrtflite.manifest import Manifest
 from lrtflite.replay.memory import check_memory
 from lrtflite.replay.policies import POLICIES
@@ -25,6 +26,7 @@ class LearnerOptions:
     read_only: bool = False
     unknown: float | None = None
     require_signature: str | None = None
+    device: str | None = None
 
     def __post_init__(self) -> None:
         whole_number("seed", self.seed)
@@ -37,6 +39,8 @@ class LearnerOptions:
             real_number("unknown", self.unknown, most=1.0)
         if self.threads is not None:
             whole_number("threads", self.threads, least=1, most=MOST_THREADS)
+        if self.device is not None:
+            object.__setattr__(self, "device", check_label(self.device))
 
     def or_else(self, *, replay_size: int, policy: str) -> LearnerOptions:
         """Return a copy with these in place of None."""
@@ -51,4 +55,4 @@ class LearnerOptions:
         kept = vars(manifest) if meta is None else meta
         threads = self.threads or default_threads(trains_trunk=manifest.trains_trunk)
         settled = self.or_else(replay_size=kept["replay_size"], policy=kept["policy"])
-        return replace(settled, threads=threads)
+        return replace(settled, threads=threads, device=self.device or kept.get("device"))

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.compatibility import REQUIRES
 from lrtflite.costs import Costs
 from lrtflite.feeding import Feeding
 from lrtflite.quantisation import Quantisation
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.training import Rate, Training
 
-BUNDLE_FORMAT = 6
+BUNDLE_FORMAT = 7
+# Formats that this version reads, by the same rules.
+BUNDLE_FORMATS = (6, 7)
 LATENT_DTYPES = ("float32", "uint8", "int8")
 # Rules for merging a tensor of several states: add them up; add them up row by row, where each row
 # is a class slot; let `consolidate` recompute it from the tensors that add up; or refuse to merge.
@@ -61,6 +64,10 @@ class Manifest:
     adapt_moments: bool = False
     measured: Costs | None = None
     quantisation: Quantisation | None = None
+    name: str | None = None
+    version: str | None = None
+    created: str | None = None
+    replaces: str | None = None
     format: int = BUNDLE_FORMAT
 
     @property
@@ -95,8 +102,31 @@ class Manifest:
             return latents.astype(np.float32, copy=False)
         return self.quantisation.real(latents)
 
+    @property
+    def requires(self) -> list[str]:
+        """Return the names of the fields that a reader of this manifest must know."""
+        return [name for name, is_needed in REQUIRED.items() if is_needed(self)]
+
     def to_json(self) -> str:
-        found: dict[str, Any] = asdict(self)
-        if self.quantisation is None:  # readers from before quantisation refuse the field
-            del found["quantisation"]
+        """Return the manifest as JSON; optional fields that have no value are left out."""
+        found = {
+            name: value
+            for name, value in asdict(self).items()
+            if value is not None or name not in OPTIONAL
+        }
+        found["feeding"] = {
+            name: value for name, value in found["feeding"].items() if value is not None
+        }
+        if self.requires:
+            found[REQUIRES] = self.requires
         return json.dumps(found, indent=2, sort_keys=True) + "\n"
+
+
+# Texts about a bundle as a whole, each of one line.
+ABOUT = ("name", "version", "created", "replaces")
+# Fields that only some bundles have. Every other field of a Manifest is a base field.
+OPTIONAL = ("quantisation", *ABOUT)
+# Fields beyond the base ones that a reader must know, by their names in `requires`, with the
+# condition under which a manifest needs them. A name is the path of a field, "feeding.NAME". To add
+# one, add its line here; this version then reads it, and writes it into `requires` where needed.
+REQUIRED: dict[str, Callable[[Manifest], bool]] = {}

@@ -1,18 +1,27 @@
-"""Read `manifest.json`; check every field, and raise for a missing or unknown one."""
+"""Read `manifest.json`; check every field that is known, and raise for a missing one."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import fields
+from collections.abc import Mapping
 from typing import Any
 
 from lrtflite.arguments import LARGEST_FLOAT32, printable, real_number, shown
+from lrtflite.compatibility import fields_of, is_line, unknown_requirements
 from lrtflite.costs import Costs
 from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import Feeding
 from lrtflite.labels import check_label
-from lrtflite.manifest import BUNDLE_FORMAT, LATENT_DTYPES, MERGING, File, Manifest
+from lrtflite.manifest import (
+    ABOUT,
+    BUNDLE_FORMATS,
+    LATENT_DTYPES,
+    MERGING,
+    OPTIONAL,
+    REQUIRED,
+    File,
+    Manifest,
+)
 from lrtflite.quantisation import Quantisation
 from lrtflite.replay.codecs import MOST_PATTERNS
 from lrtflite.strict_json import strict_json
@@ -21,10 +30,9 @@ from lrtflite.training import NUMBERS, Rate
 # Maximum number of characters in a manifest, of axes of a latent, and of values in one.
 MOST_MANIFEST, MOST_AXES, MOST_VALUES = 1 << 22, 8, 1 << 28
 
-# Fields of the feeding that a bundle made before them does not have.
+# Fields of the feeding that only some bundles have. A field without which patterns would reach the
+# head in another way also needs a line in `REQUIRED`.
 _LATER = ("most_steps",)
-# Fields of the manifest that only some bundles have.
-_OPTIONAL = {"quantisation"}
 # Fields of each plain type.
 _COUNTS = ("input_size", "replay_size")
 _TEXTS = ("network", "replay_layer", "strategy", "policy", "codec", "backbone")
@@ -50,19 +58,16 @@ def read_manifest(text: str, *, where: str) -> Manifest:
         raise BundleError(
             f"Expected a bundle manifest in {where}, got something else; copy the bundle again"
         )
-    if found["format"] != BUNDLE_FORMAT:
+    if type(found["format"]) is not int or found["format"] not in BUNDLE_FORMATS:
         raise BundleError(
-            f"Expected a bundle of format {BUNDLE_FORMAT}, got format {shown(found['format'])} in "
-            f"{where}; convert it again with this version, or install the version that made it"
-        )
-    expected = {f.name for f in fields(Manifest)}
-    odd = sorted(expected.symmetric_difference(found).difference(_OPTIONAL - set(found)))
-    if odd:
-        raise BundleError(
-            f"Missing or unknown fields in {where}: {shown(', '.join(odd))}; copy the bundle again"
+            f"Expected a bundle of format {' or '.join(map(str, BUNDLE_FORMATS))}, got format "
+            f"{shown(found['format'])} in {where}; convert it again with this version, or install "
+            "the version that made it"
         )
     try:
-        return Manifest(**_values(found))
+        unknown = unknown_requirements(found, REQUIRED)
+        if not unknown:
+            return Manifest(**_values(found))
     except (
         TypeError,
         ValueError,
@@ -75,18 +80,24 @@ def read_manifest(text: str, *, where: str) -> Manifest:
         # The advice for a number that a user passed does not apply to a damaged file.
         problem = printable(str(error).partition("; ")[0])[:200]
         raise BundleError(f"Damaged field in {where}: {problem}; copy the bundle again") from error
+    raise BundleError(
+        f"Expected a bundle that this version can use, got {where}, which requires "
+        f"{shown(', '.join(unknown))}; install a newer version of lrtflite"
+    )
 
 
-def _values(found: dict[str, Any]) -> dict[str, Any]:
+def _values(read: dict[str, Any]) -> dict[str, Any]:
+    found = fields_of(read, Manifest, "the manifest", optional=OPTIONAL)
     checks: tuple[tuple[tuple[str, ...], Any], ...] = (
         (_COUNTS, lambda value: type(value) is int and 0 <= value <= MOST_PATTERNS),
         (_TEXTS, lambda value: isinstance(value, str)),
         (_FLAGS, lambda value: isinstance(value, bool)),
         (_DTYPES, lambda value: value in LATENT_DTYPES),
+        (ABOUT, is_line),
     )
     for names, is_fine in checks:
         for name in names:
-            if not is_fine(found[name]):
+            if name in found and not is_fine(found[name]):
                 raise ValueError(f"{name} is {found[name]!r}")
     for name, kind in (("labels", list), ("latent_shape", list), ("latent_range", list)):
         if not isinstance(found[name], kind):
@@ -104,7 +115,7 @@ def _values(found: dict[str, Any]) -> dict[str, Any]:
         "latent_shape": _shape(found["latent_shape"]),
         "latent_range": _range(found["latent_range"]),
         "labels": tuple(x if x is None else check_label(x) for x in found["labels"]),
-        "feeding": Feeding(**_exactly(found["feeding"], Feeding, "feeding", optional=_LATER)),
+        "feeding": Feeding(**fields_of(found["feeding"], Feeding, "feeding", optional=_LATER)),
         "rates": {name: _rate(name, rate) for name, rate in found["rates"].items()},
         "merging": {str(name): _merging(name, rule) for name, rule in found["merging"].items()},
         "files": {name: _file(name, value) for name, value in found["files"].items()},
@@ -124,19 +135,8 @@ def _quantisation(found: Mapping[str, Any]) -> Quantisation | None:
     return read
 
 
-def _exactly(
-    found: Any, kind: Any, where: str, *, optional: Collection[str] = ()
-) -> Mapping[str, Any]:
-    if not isinstance(found, Mapping):
-        raise ValueError(f"{where} is {found!r}")
-    odd = {f.name for f in fields(kind)}.symmetric_difference(found).difference(optional)
-    if odd:
-        raise ValueError(f"{where} has or lacks {', '.join(sorted(odd))}")
-    return found
-
-
 def _rate(name: str, found: Any) -> Rate:
-    rate = Rate(**_exactly(found, Rate, f"rate {name}"))
+    rate = Rate(**fields_of(found, Rate, f"rate {name}"))
     if name in NUMBERS:
         raise ValueError(f"rate {name} is a number of the feeding")
     least, most = (
@@ -148,7 +148,7 @@ def _rate(name: str, found: Any) -> Rate:
 
 
 def _file(name: str, found: Any) -> File:
-    file = File(**_exactly(found, File, f"file {name}"))
+    file = File(**fields_of(found, File, f"file {name}"))
     if not isinstance(file.sha256, str) or type(file.bytes) is not int or file.bytes < 0:
         raise ValueError(f"file {name} is {found!r}")
     return file

@@ -91,7 +91,7 @@ def merge(
     manifest = opened.manifest
     memory = merge_memories(devices, dropped, labels, capacity=manifest.replay_size, rng=rng)
     state = State(
-        arrays=tensors,
+        arrays={**tensors, **history.arrays},
         memory=memory,
         meta={
             "bundle": opened.identity,
@@ -101,9 +101,9 @@ def merge(
             "codec": manifest.codec,
             "labels": list(labels),
             "learned": learned.tolist(),
-            "sessions": history.sessions,
-            "history": history.to_json(),
             "rng": generator,
+            **history.meta,
+            "bundle_version": manifest.version,
         },
     )
     _write(state, target)
@@ -163,7 +163,7 @@ def _origins(bundle: Bundle, head: Model, form: StateForm) -> tuple[Origin, ...]
     if initial is None:
         return (fresh,)
     tensors = {name: initial.arrays[HEAD + name] for name in fresh.tensors}
-    history = History.from_json(initial.meta["history"])
+    history = History.from_state(initial.meta, initial.arrays)
     labels = tuple(initial.meta["labels"])
     return Origin(tensors, initial.memory.rows.all(), labels, history), fresh
 

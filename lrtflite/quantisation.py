@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.arguments import real_number, whole_number
+from lrtflite.compatibility import fields_of
 
 # Range of an int8 latent.
 LOWEST, HIGHEST = -128, 127
@@ -42,8 +43,7 @@ class Quantisation:
     @classmethod
     def from_json(cls, found: Mapping[str, Any]) -> Quantisation:
         """Return the value that `asdict` wrote, or raise ValueError or InputError."""
-        if not isinstance(found, Mapping) or {field.name for field in fields(cls)} != set(found):
-            raise ValueError(f"quantisation is {found!r}")
+        found = fields_of(found, cls, "quantisation")
         for name in ("mode", "calibration", "runtime"):
             if not isinstance(found[name], str):
                 raise ValueError(f"{name} is {found[name]!r}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -14,12 +14,14 @@ from lrtflite.committed_state import CommittedState
 from lrtflite.diagnosis import Answer, Before
 from lrtflite.errors import InputError
 from lrtflite.head_training import check_finite, train_head
+from lrtflite.history import History
 from lrtflite.minibatch import Patterns
 from lrtflite.model_state import save_models
 from lrtflite.moments import adapt_moments
 from lrtflite.replay.policies import Latents
 from lrtflite.session import Phase, Session, SessionReport
 from lrtflite.slots import Slots, for_each
+from lrtflite.taught_session import clock
 from lrtflite.training import Training
 
 _log = logging.getLogger("lrtflite")
@@ -81,7 +83,7 @@ def run_session(
     if outcome.trains:
         adapt_moments(committed.adapting, frames, training, session)
     taught = _patterns_by_label(placed, slots)
-    history = committed.history.with_session(taught)
+    history = _history_with(committed, taught)
     with session.clock(Phase.MEMORY):
         committed.memory.update(latents, placed, session=history.sessions, rng=committed.rng)
     with session.clock(Phase.CHECKPOINT):
@@ -99,6 +101,16 @@ def run_session(
         replay_patterns=len(committed.memory),
         ready_to_committed_ms=session.since(started),
         timings=session.timings,
+    )
+
+
+def _history_with(committed: CommittedState, taught: Mapping[str, int]) -> History:
+    """Return the history with this session, which taught so many patterns of each label."""
+    return committed.history.with_session(
+        taught,
+        time=clock(),
+        device=committed.options.device,
+        bundle_version=committed.bundle.manifest.version,
     )
 
 

@@ -18,16 +18,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import DamagedState, NotRegular, StateError
+from lrtflite.folded_history import ARRAYS, IDS, MOST_FOLDED, MOST_TAUGHT, SESSIONS, TAUGHT, Folded
 from lrtflite.regular_file import FileSource, Source
 from lrtflite.replay.memory import FACTS, Content
 from lrtflite.replay.store import CODES, RowFile, join
 from lrtflite.state_fit import StateForm, check_finite
-from lrtflite.state_meta import STATE_FORMAT, NamedFile, Record
-from lrtflite.tensor_file import DIGEST, Entry, Outgoing, TensorFile, damaged, write_tensors
+from lrtflite.state_meta import FOLDED, READ_FORMATS, STATE_FORMATS, NamedFile, Record
+from lrtflite.tensor_file import Entry, Outgoing, TensorFile, damaged, write_tensors
 from lrtflite.whole_file import replacing
 
 _log = logging.getLogger("lrtflite")
 MEMORY = "memory/"
+MODELS = ("head/", "features/")
 MEMORY_SLOTS, MEMORY_PLACES = "memory/slots", "memory/places"
 # Maximum number of bytes of a head's arrays, where no bundle says what to expect.
 MOST_TENSORS = 1 << 30
@@ -37,7 +39,8 @@ MOST_TENSORS = 1 << 30
 class State:
     """The state of a learner between two sessions.
 
-    `arrays` are the tensors of both models, `meta` the values that fit in JSON.
+    `arrays` are the tensors of both models and of folded sessions, `meta` the values that fit in
+    JSON.
     """
 
     arrays: Mapping[str, NDArray[Any]]
@@ -93,14 +96,14 @@ def open_state(path: Path, *, source: Source | None = None) -> Opened:
     with reading(path):
         file = TensorFile(source or FileSource(path))
         found = file.meta.get("format", "")
-        if found.isdecimal() and len(found) < 10 and int(found) != STATE_FORMAT:
+        if found.isdecimal() and len(found) < 10 and int(found) not in STATE_FORMATS:
             file.check()
             raise StateError(
-                f"Expected a state of format {STATE_FORMAT}, got format {int(found)} in {path}; "
+                f"Expected a state of format {READ_FORMATS}, got format {int(found)} in {path}; "
                 "open a new state path, or install the version that made it"
             )
         file.check()
-        return Opened(path, Record.from_json(file.meta), file)
+        return Opened(path, Record.from_json(file.meta, where=str(path)), file)
 
 
 def read_opened(opened: Opened, form: StateForm | None = None, *, salvage: bool = False) -> State:
@@ -116,18 +119,21 @@ def read_opened(opened: Opened, form: StateForm | None = None, *, salvage: bool 
         memory = _read_memory(opened, form, salvage=salvage)
         if len(memory) > record.meta["replay_size"]:
             raise ValueError(f"{len(memory)} rows")
+        Folded.from_state(record.meta.get(FOLDED), arrays)
     return State(arrays, memory, record.meta)
 
 
 def _read_arrays(opened: Opened, form: StateForm | None) -> dict[str, NDArray[Any]]:
     files = [_open_named(opened.path, named) for named in opened.record.tensors]
+    folded = ARRAYS if FOLDED in opened.record.meta else {}
     found: dict[str, tuple[TensorFile, Entry]] = {}
     for file in (*files, opened.file):
         for name, entry in file.entries.items():
-            if name != DIGEST and not name.startswith(MEMORY):
+            if name.startswith(MODELS) or name in folded:
                 found[name] = (file, entry)
+    _check_folded({name: entry for name, (_, entry) in found.items() if name in folded})
     if form is not None:
-        form.check_entries({name: entry for name, (_, entry) in found.items()})
+        form.check_entries({name: each for name, (_, each) in found.items() if name not in folded})
     elif sum(entry.end - entry.start for _, entry in found.values()) > MOST_TENSORS:
         raise ValueError(f"more than {MOST_TENSORS:,} bytes of tensors")
     for file, named in zip(files, opened.record.tensors):
@@ -135,6 +141,15 @@ def _read_arrays(opened: Opened, form: StateForm | None) -> dict[str, NDArray[An
     arrays = {name: file.read(name) for name, (file, _) in sorted(found.items())}
     check_finite(arrays)
     return arrays
+
+
+def _check_folded(entries: Mapping[str, Entry]) -> None:
+    """Raise ValueError for arrays of folded sessions that are not to be read into RAM."""
+    most = {IDS: MOST_FOLDED, SESSIONS: MOST_FOLDED, TAUGHT: MOST_TAUGHT}
+    for name, entry in entries.items():
+        dtype, width = ARRAYS[name]
+        if entry.dtype != dtype or entry.shape[1:] != (width,) or entry.shape[0] > most[name]:
+            raise ValueError(f"invalid {name}")
 
 
 def _read_memory(opened: Opened, form: StateForm | None, *, salvage: bool) -> Content:

@@ -14,7 +14,7 @@ from lrtflite.generations import EARLIER, name_of, numbers
 from lrtflite.regular_file import patiently
 from lrtflite.state_file import Opened, State, open_state, read_opened
 from lrtflite.state_fit import StateForm
-from lrtflite.state_meta import STATE_FORMAT, Record
+from lrtflite.state_meta import READ_FORMATS, Record
 
 _log = logging.getLogger("lrtflite")
 Result = TypeVar("Result")
@@ -153,7 +153,7 @@ def newest_state(folder: str | Path, form: StateForm | None = None) -> State:
 def earlier_format(where: Path) -> StateError:
     """Return the error for a state that was written before format 5."""
     return StateError(
-        f"Expected a state of format {STATE_FORMAT}, got format 4 or earlier in {where}; open a "
+        f"Expected a state of format {READ_FORMATS}, got format 4 or earlier in {where}; open a "
         "new state path, or install the version that made it"
     )
 

@@ -8,13 +8,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lrtflite.errors import InputError
+from lrtflite.arguments import shown
+from lrtflite.compatibility import REQUIRES, is_line, unknown_requirements
+from lrtflite.errors import InputError, StateError
 from lrtflite.labels import check_label
 from lrtflite.manifest import File
 from lrtflite.replay.codecs import MOST_PATTERNS
 from lrtflite.strict_json import strict_json
 
-STATE_FORMAT = 5
+STATE_FORMAT = 6
+# Formats that this version reads, by the same rules.
+STATE_FORMATS = (5, 6)
+READ_FORMATS = " or ".join(map(str, STATE_FORMATS))
+# Fields beyond the base ones that a reader must know, by their names in `requires`.
+REQUIRED = (FOLDED,) = ("folded",)
+# Maximum number of labels in a state or in its folded sessions, and of patterns in a session.
+MOST_LABELS, MOST_COUNT = 100_000, (1 << 32) - 1
 # Maximum number of files that the tensors or the rows of a state are spread over.
 MOST_NAMED = 256
 _FILE_NAME = re.compile(r"(tensors|rows)-\d{8,12}\.safetensors", re.ASCII)
@@ -37,6 +46,7 @@ class Record:
 
     `undo` is the number of the generation that `undo` returns to. Arrays of a later file in
     `tensors` replace those of an earlier one. Rows have places in all files of `rows` together.
+    `format` is that of the file; `to_json` writes the current one.
     """
 
     meta: Mapping[str, Any]
@@ -44,6 +54,7 @@ class Record:
     undo: int | None = None
     tensors: tuple[NamedFile, ...] = ()
     rows: tuple[NamedFile, ...] = ()
+    format: int = STATE_FORMAT
 
     @property
     def names(self) -> frozenset[str]:
@@ -59,18 +70,35 @@ class Record:
             "tensors": [_file_to_json(each) for each in self.tensors],
             "rows": [_file_to_json(each) for each in self.rows],
         }
+        found = {k: value for k, value in found.items() if value is not None or k not in _OPTIONAL}
+        requires = [name for name in REQUIRED if name in found]
+        if requires:
+            found[REQUIRES] = requires
         return {"format": str(STATE_FORMAT), "state": json.dumps(found, allow_nan=False)}
 
     @classmethod
-    def from_json(cls, metadata: Mapping[str, str]) -> Record:
-        """Parse what `to_json` returned, or raise ValueError."""
+    def from_json(cls, metadata: Mapping[str, str], *, where: str = "the state") -> Record:
+        """Parse what `to_json` returned, or raise ValueError.
+
+        Raise StateError for a state that requires more than this version knows.
+        """
         try:
+            if metadata["format"] not in map(str, STATE_FORMATS):
+                raise ValueError("no format")
             found = strict_json(metadata["state"])
+            if not isinstance(found, dict):
+                raise ValueError("no JSON object")
+            if unknown := unknown_requirements(found, REQUIRED):
+                raise StateError(
+                    f"Expected a state that this version can use, got {where}, which requires "
+                    f"{shown(', '.join(unknown))}; install a newer version of lrtflite"
+                )
             _check(found)
             undo = found["undo"]
             return cls(
                 meta={
                     **{name: found[name] for name in _PLAIN},
+                    **{name: found[name] for name in _OPTIONAL if found.get(name) is not None},
                     "labels": [None if x is None else check_label(x) for x in found["labels"]],
                     "rng": _rng_from_json(found["rng"]),
                 },
@@ -78,6 +106,7 @@ class Record:
                 undo=undo,
                 tensors=tuple(_file_from_json(each, "tensors-") for each in found["tensors"]),
                 rows=tuple(_file_from_json(each, "rows-") for each in found["rows"]),
+                format=int(metadata["format"]),
             )
         except (KeyError, TypeError, AttributeError, RecursionError, InputError) as error:
             raise ValueError(f"odd values: {error}") from error
@@ -95,7 +124,7 @@ def _labels(value: Any) -> bool:
     taken = [label for label in value if label is not None]
     return (
         isinstance(value, list)
-        and 0 < len(value) <= 100_000
+        and 0 < len(value) <= MOST_LABELS
         and all(isinstance(label, str) for label in taken)
         and len(set(taken)) == len(taken)
     )
@@ -107,12 +136,22 @@ def _history(value: Any) -> bool:
 
 def _session(entry: Any) -> bool:
     return (
-        set(entry) == {"id", "session", "labels", "patterns"}
-        and _text(entry["id"])
-        and _whole(entry["session"])
+        _text(entry["id"])
+        and _whole(entry["session"], MOST_COUNT)
         and all(label is None or _text(label) for label in _list(entry["labels"]))
-        and all(_whole(count) for count in _list(entry["patterns"]))
+        and all(_whole(count, MOST_COUNT) for count in _list(entry["patterns"]))
         and len(entry["labels"]) == len(entry["patterns"])
+        and (entry.get("time") is None or _whole(entry["time"]))
+        and all(entry.get(each) is None or is_line(entry[each]) for each in _SESSION_TEXTS)
+    )
+
+
+def _folded(value: Any) -> bool:
+    return (
+        isinstance(value, dict)
+        and _whole(value["sessions"])
+        and len(_list(value["labels"])) <= MOST_LABELS
+        and all(label is None or _text(label) for label in value["labels"])
     )
 
 
@@ -132,6 +171,12 @@ _PLAIN: dict[str, Callable[[Any], bool]] = {
     "sessions": _whole,
     "history": _history,
 }
+_OPTIONAL: dict[str, Callable[[Any], bool]] = {
+    FOLDED: _folded,
+    "device": is_line,
+    "bundle_version": is_line,
+}
+_SESSION_TEXTS = ("device", "bundle_version")
 _OTHERS: dict[str, Callable[[Any], bool]] = {
     "labels": _labels,
     "rng": lambda value: value is None or isinstance(value, dict),
@@ -142,16 +187,20 @@ _OTHERS: dict[str, Callable[[Any], bool]] = {
 }
 
 
-def _check(found: Any) -> None:
+def _check(found: Mapping[str, Any]) -> None:
     checks = {**_PLAIN, **_OTHERS}
-    if not isinstance(found, dict) or set(found) != set(checks):
-        raise ValueError("fields are missing or unknown")
     for name, is_fine in checks.items():
+        if name not in found:
+            raise ValueError(f"it lacks {name}")
         if not is_fine(found[name]):
-            raise ValueError(f"an odd {name}")
+            raise ValueError(f"invalid {name}")
+    for name, is_fine in _OPTIONAL.items():
+        if found.get(name) is not None and not is_fine(found[name]):
+            raise ValueError(f"invalid {name}")
     if len(found["learned"]) != len(found["labels"]):
         raise ValueError("labels and learned differ in number")
-    if found["sessions"] != len(found["history"]):
+    folded = (found.get(FOLDED) or {"sessions": 0})["sessions"]
+    if found["sessions"] != len(found["history"]) + folded:
         raise ValueError("sessions and history differ in number")
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.generations import EARLIER
-from lrtflite.history import History, TaughtSession
+from lrtflite.history import History
 from lrtflite.state_file import Opened, State, open_state, read_opened
 from lrtflite.state_folder import StateFolder, earlier_format
-from lrtflite.state_meta import STATE_FORMAT
+from lrtflite.taught_session import TaughtSession
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,18 @@ class StateSummary:
     tensor_bytes: int
     bytes: int
     undo: bool
+    device: str | None
+    bundle_version: str | None
     history: tuple[TaughtSession, ...]
+    folded: FoldedSummary
+
+
+@dataclass(frozen=True)
+class FoldedSummary:
+    """Sessions before those of `history`: their number, and the patterns of each label."""
+
+    sessions: int
+    patterns: dict[str, int]
 
 
 def summarise(path: Path) -> StateSummary:
@@ -65,13 +76,14 @@ def summarise(path: Path) -> StateSummary:
 
 def _summary(path: Path, opened: Opened, state: State) -> StateSummary:
     record, meta, rows = opened.record, state.meta, state.memory.rows
-    history = History.from_json(meta["history"])
+    history = History.from_state(meta, state.arrays)
     taught = history.patterns
+    tensors = {name: each for name, each in state.arrays.items() if name not in history.arrays}
     kept = np.bincount(state.memory.facts["slots"], minlength=len(meta["labels"]))
     named = (*record.tensors, *record.rows)
     return StateSummary(
         path=str(path),
-        format=STATE_FORMAT,
+        format=record.format,
         bundle=meta["bundle"],
         replay_layer=meta["replay_layer"],
         sessions=history.sessions,
@@ -86,9 +98,12 @@ def _summary(path: Path, opened: Opened, state: State) -> StateSummary:
         codec=meta["codec"],
         rows=len(rows),
         row_bytes=rows.nbytes // max(1, len(rows)),
-        tensors=len(state.arrays),
-        tensor_bytes=sum(values.nbytes for values in state.arrays.values()),
+        tensors=len(tensors),
+        tensor_bytes=sum(values.nbytes for values in tensors.values()),
         bytes=opened.file.source.size + sum(each.file.bytes for each in named),
         undo=record.undo is not None,
-        history=history.entries,
+        device=meta.get("device"),
+        bundle_version=meta.get("bundle_version"),
+        history=history.recent,
+        folded=FoldedSummary(len(history.folded), history.folded.patterns),
     )

@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import DamagedState, TooShort
+from lrtflite.errors import DamagedState, StateError, TooShort
 from lrtflite.manifest import File
 from lrtflite.regular_file import Source, each_chunk
 from lrtflite.strict_json import strict_json
 
 DIGEST, DIGEST_BYTES = "sha256", 32
 METADATA = "__metadata__"
-# Maximum number of bytes in a header; some 60,000 sessions fit into the history of a state.
+# Maximum number of bytes in a header.
 MOST_HEADER = 8 << 20
 # Maximum number of axes of an array; numpy has the same limit.
 MOST_AXES = 32
@@ -91,7 +91,7 @@ class TensorFile:
     """A tensor file whose header is sound; `check` compares the rest with its digest."""
 
     def __init__(self, source: Source) -> None:
-        """Read the header, or raise DamagedState or OSError."""
+        """Read the header, or raise DamagedState or OSError; StateError if it is too long."""
         self.source = source
         try:
             self.meta, self.entries = _read_header(source)
@@ -140,10 +140,21 @@ class TensorFile:
             raise damaged(self.source.name, "its end is missing") from error
 
     def _digest(self) -> str:
-        sha = hashlib.sha256()
-        for chunk in each_chunk(self.source, self.source.size - DIGEST_BYTES):
-            sha.update(chunk)
-        return sha.hexdigest()
+        return _digest(self.source)
+
+
+def _digest(source: Source) -> str:
+    """Return the SHA-256 of all bytes before the digest."""
+    sha = hashlib.sha256()
+    for chunk in each_chunk(source, source.size - DIGEST_BYTES):
+        sha.update(chunk)
+    return sha.hexdigest()
+
+
+def _is_whole(source: Source) -> bool:
+    """Return whether a file ends with its digest, whatever its header says."""
+    end = _bytes(source, source.size - DIGEST_BYTES, DIGEST_BYTES)
+    return _digest(source) == end.hex()
 
 
 def damaged(name: str, why: str) -> DamagedState:
@@ -168,13 +179,18 @@ def _header(meta: Mapping[str, str], arrays: Mapping[str, Outgoing]) -> bytes:
         place = end
     text = json.dumps(found, separators=(",", ":"), allow_nan=False).encode()
     if len(text) > MOST_HEADER:
-        raise OSError(f"the header would have {len(text):,} bytes, more than {MOST_HEADER:,}")
+        raise OSError(f"its JSON would have {len(text):,} bytes, more than {MOST_HEADER:,}")
     return text + b" " * (-len(text) % 8)
 
 
 def _read_header(source: Source) -> tuple[dict[str, str], dict[str, Entry]]:
     """Return metadata and entries, or raise ValueError, TypeError, KeyError or RecursionError."""
     length = int.from_bytes(_bytes(source, 0, 8), "little")
+    if MOST_HEADER < length < source.size and _is_whole(source):
+        raise StateError(
+            f"Expected at most {MOST_HEADER:,} bytes of JSON in {source.name}, got {length:,}; "
+            "fold the earlier sessions of its history into arrays, as docs/state.md describes"
+        )
     if not 2 <= length <= min(MOST_HEADER, source.size - 8 - DIGEST_BYTES):
         raise ValueError(f"a header of {length} bytes")
     found = strict_json(_bytes(source, 8, length).decode())

@@ -49,7 +49,7 @@ def frames_of(kind: int, count: int = 12) -> np.ndarray:
 
 
 def fingerprint(learner: Learner) -> list[bytes]:
-    """Return the whole state of a learner, to the last bit, but for its sessions' random ids."""
+    """Return the whole state of a learner, to the last bit, but for random ids and times."""
     committed = learner.committed
     state = committed.state()
     # The models that answer hold the same as those that train.
@@ -57,7 +57,7 @@ def fingerprint(learner: Learner) -> list[bytes]:
     for name, values in state.arrays.items():
         np.testing.assert_array_equal(serving[name], values)
     for entry in state.meta["history"]:
-        del entry["id"]
+        del entry["id"], entry["time"]
     memory = [state.memory.rows.all(), *state.memory.facts.values()]
     found = (*(state.arrays[name] for name in sorted(state.arrays)), *memory)
     meta = repr((state.meta, state.memory.counter)).encode()

@@ -83,10 +83,12 @@ def test_other_manifests(copy: Path, tmp_path: Path) -> None:
     with pytest.raises(BundleError, match="lrtflite convert --replay-layer pool6"):
         Bundle.open(tmp_path / "nowhere")
     edit_manifest(copy, format=1)
-    with pytest.raises(BundleError, match="Expected a bundle of format 6, got format 1"):
+    with pytest.raises(BundleError, match="Expected a bundle of format 6 or 7, got format 1"):
         Bundle.open(copy)
     edit_manifest(copy, format=6, surprise=1)
-    with pytest.raises(BundleError, match="surprise"):
+    Bundle.open(copy)
+    edit_manifest(copy, requires=["surprise"])
+    with pytest.raises(BundleError, match="'surprise'; install a newer version"):
         Bundle.open(copy)
     (copy / "manifest.json").write_text("{")
     with pytest.raises(BundleError, match="Expected JSON"):

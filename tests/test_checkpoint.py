@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shutil
@@ -21,7 +22,7 @@ from lrtflite import generation_writing, regular_file, whole_file
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import StateError
 from lrtflite.replay.memory import Content
-from lrtflite.state_file import read_opened
+from lrtflite.state_file import State, read_opened
 from lrtflite.state_folder import newest_state
 from states import contents, patterns, put, state, value
 
@@ -282,6 +283,22 @@ def test_a_large_memory_is_never_in_ram(checkpoint: Checkpoint) -> None:
     assert peak < 8e6
 
 
+def test_a_commit_after_reopening_takes_the_newest_tensors(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A small tensor is first in a shared file with the trunk, then in the generation itself."""
+    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", 100)
+    put(tmp_path, 1, 2, 3, 4)
+    with contextlib.closing(Checkpoint(tmp_path)) as checkpoint:
+        found = checkpoint.load()
+        assert found is not None
+        renamed = {**found.meta, "labels": ["mug", None]}
+        checkpoint.commit(State(found.arrays, found.memory, renamed))
+    found = newest_state(tmp_path)
+    assert found.meta["labels"] == ["mug", None]
+    assert value(found) == 4
+
+
 def test_another_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr("lrtflite.state_meta.STATE_FORMAT", 99)
@@ -296,5 +313,5 @@ def test_another_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_states_before_format_5_are_refused_by_number(tmp_path: Path) -> None:
     (tmp_path / "state-00000004.npz").write_bytes(b"PK")
     for read_only in (True, False):
-        with pytest.raises(StateError, match="format 5, got format 4 or earlier"):
+        with pytest.raises(StateError, match="format 5 or 6, got format 4 or earlier"):
             Checkpoint(tmp_path, read_only=read_only)

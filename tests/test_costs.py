@@ -62,7 +62,15 @@ def test_the_manifest_keeps_it(demo: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("wrong", [{"steps": "many"}, {"ram_mb": None}, {"surprise": 1}])
+@pytest.mark.parametrize("wrong", [{"steps": "many"}, {"ram_mb": None}])
 def test_invalid_costs(wrong: dict[str, object]) -> None:
     with pytest.raises((InputError, ValueError)):
         Costs.from_json({**asdict(COSTS), **wrong})
+
+
+def test_unknown_costs_are_ignored_and_missing_ones_refused() -> None:
+    fields = asdict(COSTS)
+    assert Costs.from_json({**fields, "later": [1]}) == COSTS
+    del fields["ram_mb"]
+    with pytest.raises(ValueError, match="measured lacks ram_mb"):
+        Costs.from_json(fields)

@@ -10,7 +10,7 @@ import pytest
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import BundleError
-from lrtflite.manifest import Manifest
+from lrtflite.manifest import REQUIRED, Manifest
 from lrtflite.manifest_reading import read_manifest
 
 
@@ -55,7 +55,7 @@ def test_the_training_is_made_of_feeding_and_rates(fields: dict[str, Any]) -> No
 
 def test_format_5_is_refused_by_its_number(fields: dict[str, Any]) -> None:
     with pytest.raises(
-        BundleError, match=r"^Expected a bundle of format 6, got format 5 in here; "
+        BundleError, match=r"^Expected a bundle of format 6 or 7, got format 5 in here; "
     ):
         read(fields, format=5)
 
@@ -73,8 +73,7 @@ def test_invalid_fields(fields: dict[str, Any]) -> None:
         ({"train_dtype": "float64"}, "train_dtype is 'float64'"),
         ({"adapt_moments": "no"}, "adapt_moments is 'no'"),
         ({"codec": None}, "codec is None"),
-        ({"feeding": without(feeding, "epochs")}, "feeding has or lacks epochs"),
-        ({"feeding": {**feeding, "decay": 1}}, "feeding has or lacks decay"),
+        ({"feeding": without(feeding, "epochs")}, "feeding lacks epochs"),
         ({"feeding": [1, 2]}, "feeding is "),
         ({"feeding": {**feeding, "epochs": 0}}, "epochs as a whole number from 1"),
         ({"feeding": {**feeding, "new_per_batch": 0}}, "new_per_batch .* got 0"),
@@ -85,7 +84,7 @@ def test_invalid_fields(fields: dict[str, Any]) -> None:
         ({"feeding": {**feeding, "repeats": 1}}, "repeats as true or false, got 1"),
         ({"rates": 3}, ""),
         ({"rates": {**rates, "lr": 0.1}}, "rate lr is 0.1"),
-        ({"rates": {**rates, "lr": without(lr, "most")}}, "rate lr has or lacks most"),
+        ({"rates": {**rates, "lr": without(lr, "most")}}, "rate lr lacks most"),
         ({"rates": {**rates, "lr": {**lr, "value": -1}}}, "lr as a number of at least 0, got -1"),
         ({"rates": {**rates, "lr": {**lr, "value": "x"}}}, "lr as a number .* got 'x'"),
         ({"rates": {**rates, "lr": {**lr, "least": 2, "most": 1}}}, "rate lr is "),
@@ -94,8 +93,75 @@ def test_invalid_fields(fields: dict[str, Any]) -> None:
         ({"merging": {"cw": "average"}}, "merging of cw is 'average'"),
         ({"merging": {"cw": ["sum"]}}, "merging of cw is "),
         ({"merging": "sum"}, ""),
+        ({"requires": "feeding.enough"}, "requires is 'feeding.enough'"),
+        ({"requires": {"a": 1}}, "requires is "),
+        ({"requires": [None]}, "requires has None"),
+        ({"requires": [["a"]]}, "requires has "),
+        ({"requires": [""]}, "requires has ''"),
+        ({"requires": ["a\x1b[2J"]}, "requires has "),
+        ({"requires": ["a" * 101]}, "requires has 'aaa"),
+        ({"requires": ["a"] * 65}, "requires is "),
+        ({"name": 3}, "name is 3"),
+        ({"version": ["1"]}, "version is "),
+        ({"created": ""}, "created is ''"),
+        ({"replaces": "a\nb"}, "replaces is "),
+        ({"name": "a" * 201}, "name is 'aaa"),
     ]
     for changes, said in wrong:
         with pytest.raises(BundleError, match=f"^Damaged field in here: .*{said}") as caught:
             read(fields, **changes)
         assert "\n" not in str(caught.value)
+
+
+def test_a_missing_base_field(fields: dict[str, Any]) -> None:
+    for name in set(fields) - {"format", "quantisation"}:
+        with pytest.raises(BundleError, match=f"the manifest lacks {name}; copy"):
+            read(without(fields, name))
+
+
+def test_unknown_fields_are_ignored_and_dropped_at_the_next_write(fields: dict[str, Any]) -> None:
+    odd: dict[str, Any] = {"hue": [{"deep": None}]}
+    changed = {
+        "feeding": {**fields["feeding"], **odd},
+        "rates": {name: {**rate, **odd} for name, rate in fields["rates"].items()},
+        "files": {name: {**file, **odd} for name, file in fields["files"].items()},
+        "requires": [],
+        **odd,
+    }
+    found = read(fields, **changed)
+    assert found == read(fields)
+    assert "hue" not in found.to_json()
+
+
+@pytest.mark.parametrize("known", [[], ["feeding.enough"]])
+def test_an_unknown_requirement_is_refused_by_name(
+    fields: dict[str, Any], known: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in known:
+        monkeypatch.setitem(REQUIRED, name, lambda _: False)
+    # Its other fields may mean something else in the version that made it.
+    changes = {"requires": [*known, "feeding.mood"], "feeding": {"mood": 1}}
+    with pytest.raises(
+        BundleError, match=r"here, which requires 'feeding.mood'; install a newer version"
+    ):
+        read(fields, **changes)
+
+
+def test_a_known_requirement_is_read_and_written(
+    fields: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert "requires" not in json.loads(read(fields).to_json())
+    monkeypatch.setitem(REQUIRED, "version", lambda manifest: manifest.version == "2")
+    found = read(fields, requires=["version"], version="2")
+    assert json.loads(found.to_json())["requires"] == ["version"]
+    assert "requires" not in json.loads(read(fields, version="1").to_json())
+
+
+def test_texts_about_a_bundle_are_optional(fields: dict[str, Any]) -> None:
+    about = {"name": "shop", "version": "2.1", "created": "2026-11-18", "replaces": "2.0"}
+    found = read(fields, **about)
+    assert {name: getattr(found, name) for name in about} == about
+    assert read_manifest(found.to_json(), where="here") == found
+    plain = read(fields, **dict.fromkeys(about, None))
+    assert plain == read(fields)
+    assert not set(about) & set(json.loads(plain.to_json()))

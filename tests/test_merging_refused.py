@@ -22,6 +22,13 @@ from lrtflite.errors import BundleError, InputError, StateError
 from lrtflite.merging import merge
 
 
+@pytest.fixture(autouse=True, params=["in full", "folded"])
+def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep every session in full, or fold all but the newest."""
+    if request.param == "folded":
+        monkeypatch.setattr("lrtflite.history.BLOCK", 1)
+
+
 @pytest.fixture
 def fleet(lda: Path, tmp_path: Path) -> list[Path]:
     """The states `kitchen`, `office` and `hall`."""

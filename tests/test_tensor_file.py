@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrtflite.errors import DamagedState
+from lrtflite.errors import DamagedState, StateError
 from lrtflite.regular_file import BytesSource
 from lrtflite.tensor_file import MOST_HEADER, Outgoing, TensorFile, write_tensors
 
@@ -119,6 +119,11 @@ def test_a_name_twice_and_a_header_that_is_too_long() -> None:
         opened(crafted(f'{{"sha256":{one},"sha256":{one}}}'.encode()))
     with pytest.raises(DamagedState, match="header"):
         opened((MOST_HEADER + 8).to_bytes(8, "little") + b" " * (MOST_HEADER + 100))
+    # A file that a writer without such a limit made is whole: nothing falls back from it.
+    whole = (MOST_HEADER + 8).to_bytes(8, "little") + b" " * (MOST_HEADER + 100)
+    with pytest.raises(StateError, match=r"at most 8,388,608 .* got 8,388,616; fold") as caught:
+        opened(whole + hashlib.sha256(whole).digest())
+    assert not isinstance(caught.value, DamagedState)
 
 
 def test_other_readers_of_safetensors_agree(tmp_path: Path) -> None:

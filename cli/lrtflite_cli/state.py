@@ -29,7 +29,7 @@ def command(path: Path, history: bool, as_json: bool) -> None:
     if as_json:
         facts = asdict(found)
         if not history:
-            del facts["history"]
+            del facts["history"], facts["folded"]
         click.echo(json.dumps(facts, indent=2))
         return
     click.echo(_text(found, history=history))
@@ -51,8 +51,11 @@ def _text(found: StateSummary, *, history: bool) -> str:
         ("tensors", f"{found.tensors}, {found.tensor_bytes:,} bytes"),
         ("undo", "one step" if found.undo else "nothing to undo"),
     ]
+    about = (("device", found.device), ("version", found.bundle_version))
+    rows += [(name, text) for name, text in about if text is not None]
+    sessions = _sessions(found) if history else []
     names = [name for name, _ in rows] + [each.label for each in found.classes]
-    names += [f"session {entry.session}" for entry in found.history if history]
+    names += [name for name, _ in sessions]
     width = max(map(len, names))
     lines = [f"{name:<{width}}  {value}" for name, value in rows]
     for each in found.classes:
@@ -61,11 +64,36 @@ def _text(found: StateSummary, *, history: bool) -> str:
             f"{each.label:<{width}}  {each.patterns:,} patterns taught, {each.rows:,} latents kept"
             f"{learned}"
         )
-    if history:
-        for entry in found.history:
-            taught = ", ".join(
-                f"{count} of {label or '(forgotten)'}"
-                for label, count in zip(entry.labels, entry.patterns)
-            )
-            lines.append(f"{f'session {entry.session}':<{width}}  {taught or 'nothing'}")
+    lines += [f"{name:<{width}}  {value}" for name, value in sessions]
     return "\n".join(map(printable, lines))
+
+
+def _sessions(found: StateSummary) -> list[tuple[str, str]]:
+    """Return the name of each session and what it taught; earlier ones together."""
+    rows = []
+    if found.folded.sessions:
+        taught = [f"{count:,} of {label}" for label, count in found.folded.patterns.items()]
+        rows.append((f"{found.folded.sessions:,} earlier", ", ".join(taught) or "nothing"))
+    for entry in found.history:
+        taught = [
+            f"{count} of {label or '(forgotten)'}"
+            for label, count in zip(entry.labels, entry.patterns)
+        ]
+        facts = [", ".join(taught) or "nothing"]
+        if entry.time is not None:
+            facts.append(_time(entry.time))
+        if entry.device is not None:
+            facts.append(f"on {entry.device}")
+        rows.append((f"session {entry.session}", "; ".join(facts)))
+    return rows
+
+
+def _time(seconds: int) -> str:
+    """Return a time in UTC; a number of seconds that no calendar has stays one."""
+    from datetime import datetime, timedelta
+
+    try:
+        found = datetime(1970, 1, 1) + timedelta(seconds=seconds)
+    except OverflowError:
+        return f"{seconds} s after 1970"
+    return f"{found:%Y-%m-%d %H:%M} UTC"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -14,7 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite import Bundle, Learner
+from lrtflite.regular_file import FileSource
 from lrtflite.state_folder import newest_state
+from lrtflite.tensor_file import DIGEST, Outgoing, TensorFile, write_tensors
 from lrtflite_cli.group import cli
 
 TEXT = Path(__file__).parents[2] / "examples" / "cpp.md"
@@ -161,6 +164,61 @@ def test_states_go_from_python_to_cpp_and_back(client: Path, demo: Path, tmp_pat
         assert facts(learner, probes) == taught
         learner.undo()
         assert facts(learner, probes) == later
+
+
+@pytest.mark.parametrize("most_inline", [0, 1 << 13])
+def test_folded_sessions_go_through_cpp(
+    client: Path,
+    demo: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    most_inline: int,
+) -> None:
+    monkeypatch.setattr("lrtflite.history.BLOCK", 1)
+    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE_HISTORY", most_inline)
+    rng = np.random.default_rng(0)
+    with Learner.open(demo, tmp_path / "python", device="kitchen") as learner:
+        shape = learner.bundle.manifest.latent_shape
+        quick = learner.training.with_options(epochs=1, least_steps=1)
+        for label in (*LABELS, "cup"):
+            learner.learn_latents(rng.random((3, *shape), np.float32), label, training=quick)
+        learner.forget("pen")
+        probes = rng.random((5, *shape), np.float32)
+        taught = facts(learner, probes)
+        assert len(learner.committed.history.folded) == 3
+    assert copy(client, demo, tmp_path / "python", tmp_path / "cpp") == ""
+    with Learner.open(demo, tmp_path / "cpp") as learner:
+        assert facts(learner, probes) == taught
+    found = newest_state(tmp_path / "cpp").meta
+    assert (found["sessions"], len(found["history"])) == (4, 1)
+    # What a client does not know and need not know is dropped at its next write.
+    assert "device" not in found
+    assert found["history"][0]["device"] == "kitchen"
+
+
+@pytest.mark.parametrize(
+    ("odd", "said"),
+    [
+        ({"requires": ["folded", "mood"]}, "it requires mood, which"),
+        ({"format": "7"}, "a state of format 7"),
+    ],
+)
+def test_cpp_refuses_what_it_does_not_know_and_does_not_fall_back(
+    client: Path, demo: Path, tmp_path: Path, odd: dict[str, Any], said: str
+) -> None:
+    with Learner.open(demo, tmp_path / "old") as learner:
+        shape = learner.bundle.manifest.latent_shape
+        learner.learn_latents(np.zeros((3, *shape), np.float32), "cup")
+    newest = max((tmp_path / "old").glob("state-*"))
+    file = TensorFile(FileSource(newest))
+    state = json.dumps({**json.loads(file.meta["state"]), "mood": [1], **odd})
+    meta = {"format": odd.get("format", "6"), "state": state}
+    arrays = {name: Outgoing.of(file.read(name)) for name in file.entries if name != DIGEST}
+    handle = os.open(newest, os.O_WRONLY | os.O_TRUNC)
+    write_tensors(handle, meta, arrays)
+    os.close(handle)
+    assert said in copy(client, demo, tmp_path / "old", tmp_path / "new")
+    assert not list((tmp_path / "new").glob("state-*"))
 
 
 def test_cpp_finds_damage_and_other_bundles(

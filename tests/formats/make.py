@@ -14,13 +14,20 @@ HERE = Path(__file__).parent
 TEACH = """
 import sys
 import numpy as np
+import lrtflite.generation_writing
+import lrtflite.history
 from lrtflite import Learner
+# Files of tensors, as a larger head and a longer history have.
+lrtflite.generation_writing.MOST_INLINE = lrtflite.generation_writing.MOST_INLINE_HISTORY = 0
+lrtflite.history.BLOCK = 2  # five sessions, of which two are folded
 bundle, state = sys.argv[1:]
-with Learner.open(bundle, state) as learner:
+with Learner.open(bundle, state, device="kitchen") as learner:
     rng = np.random.default_rng(0)
     frames = rng.integers(0, 256, (2, 5, 32, 32, 3)).astype(np.uint8)
-    learner.learn(np.concatenate(frames), ["mug"] * 5 + ["hat"] * 5)
+    for _ in range(5):
+        learner.learn(np.concatenate(frames), ["mug"] * 5 + ["hat"] * 5)
 """
+ABOUT = {"name": "pinned", "version": "1.0", "created": "2026-11-18", "replaces": "0.9"}
 
 
 def main() -> None:
@@ -48,10 +55,11 @@ def main() -> None:
         export_bundle(network, bundle, options=options)
     # Costs measured on one machine are irrelevant to the format.
     manifest = json.loads((bundle / "manifest.json").read_text())
-    manifest["measured"] = None
+    manifest.update(ABOUT, measured=None)
     (bundle / "manifest.json").write_text(json.dumps(manifest, indent=2, sort_keys=True) + "\n")
     # TensorFlow and a TFLite runtime in one process can crash.
     subprocess.run([sys.executable, "-c", TEACH, str(bundle), str(state)], check=True)
+    (state / "checked.json").unlink()  # about this machine's runtime
 
 
 if __name__ == "__main__":

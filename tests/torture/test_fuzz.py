@@ -23,12 +23,16 @@ from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
 from lrtflite.flatbuffer_ops import read_ops
 from lrtflite.flatbuffer_signatures import read_signatures
+from lrtflite.folded_history import Folded
 from lrtflite.golden_file import read_golden
+from lrtflite.history import History
+from lrtflite.manifest import OPTIONAL
 from lrtflite.manifest_reading import read_manifest
 from lrtflite.regular_file import BytesSource
 from lrtflite.state_file import open_state, read_opened, read_state, write_state
 from lrtflite.state_folder import newest_state
 from lrtflite.state_meta import Record
+from lrtflite.taught_session import TaughtSession
 from lrtflite.tensor_file import METADATA, Outgoing, TensorFile, write_tensors
 from states import contents, meta_of, put, state, write_all
 
@@ -98,7 +102,7 @@ def test_bytes_of_a_manifest(demo: Path, changes: list[tuple[float, str, bytes]]
 @fuzzed
 @given(data=st.data())
 def test_values_of_a_manifest(demo: Path, data: st.DataObject) -> None:
-    found = json_of(demo)
+    found = {**json_of(demo), **dict.fromkeys(OPTIONAL), "requires": []}
     name = data.draw(st.sampled_from(sorted(found)))
     if isinstance(found[name], dict) and found[name] and data.draw(st.booleans()):
         inner = data.draw(st.sampled_from(sorted(found[name])))
@@ -127,24 +131,8 @@ def test_bytes_of_a_state_folder(
         newest_state(folder)
 
 
-@fuzzed
-@given(data=st.data())
-def test_values_of_a_state_with_a_right_digest(tmp_path: Path, data: st.DataObject) -> None:
-    """A crafted file: its digest is right, and its values are anything."""
-    record = Record(meta_of(1)).to_json()
-    found = json.loads(record["state"])
-    name = data.draw(st.sampled_from(sorted(found)))
-    found[name] = data.draw(values)
-    arrays = {
-        "head/cw": np.zeros((3, 2), np.float32),
-        "memory/slots": np.zeros(2, np.int32),
-        "memory/codes": np.zeros((2, 3), np.float32),
-    }
-    odd = data.draw(st.sampled_from(sorted(arrays)))
-    shape = data.draw(st.lists(st.integers(0, 3), max_size=4))
-    dtype = data.draw(st.sampled_from([np.float32, np.int32, np.uint8, np.int64]))
-    arrays[odd] = np.full(shape, data.draw(st.sampled_from([-1, 0, 7])) % 256, dtype)
-    path = tmp_path / "state-00000000.safetensors"
+def write_crafted(path: Path, record: dict[str, str], found: Any, arrays: dict[str, Any]) -> None:
+    """Write a state of any values, with a right digest."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     write_tensors(
         handle,
@@ -152,8 +140,58 @@ def test_values_of_a_state_with_a_right_digest(tmp_path: Path, data: st.DataObje
         {name: Outgoing.of(values) for name, values in arrays.items()},
     )
     os.close(handle)
+
+
+@fuzzed
+@given(data=st.data())
+def test_values_of_a_state_with_a_right_digest(tmp_path: Path, data: st.DataObject) -> None:
+    """A crafted file: its digest is right, and its values are anything."""
+    history = History((), Folded().with_entries([TaughtSession("0" * 32, 1, ("cup",), (3,))]))
+    record = Record({**meta_of(1), **history.meta, "history": []}).to_json()
+    found = {**json.loads(record["state"]), "device": "kitchen", "bundle_version": "1"}
+    name = data.draw(st.sampled_from(sorted(found)))
+    if isinstance(found[name], dict) and data.draw(st.booleans()):
+        inner = data.draw(st.sampled_from(sorted(found[name])))
+        found[name] = {**found[name], inner: data.draw(values)}
+    else:
+        found[name] = data.draw(values)
+    arrays = {
+        **history.arrays,
+        "head/cw": np.zeros((3, 2), np.float32),
+        "memory/slots": np.zeros(2, np.int32),
+        "memory/codes": np.zeros((2, 3), np.float32),
+    }
+    odd = data.draw(st.sampled_from(sorted(arrays)))
+    shape = data.draw(st.lists(st.integers(0, 3), max_size=4))
+    dtype = data.draw(st.sampled_from([np.float32, np.int32, np.uint8, np.int64, np.uint32]))
+    arrays[odd] = np.full(shape, data.draw(st.sampled_from([-1, 0, 7])) % 256, dtype)
+    path = tmp_path / "state-00000000.safetensors"
+    write_crafted(path, record, found, arrays)
     with within_limits():
-        read_opened(open_state(path)).memory.rows.all()
+        read = read_opened(open_state(path))
+        read.memory.rows.all()
+        history = History.from_state(read.meta, read.arrays)
+        assert len(history.entries) == history.sessions
+
+
+@fuzzed
+@given(data=st.data())
+def test_values_of_a_session_in_a_history(tmp_path: Path, data: st.DataObject) -> None:
+    entry = {"id": "0", "session": 1, "labels": ["cup"], "patterns": [1], "time": 1, "device": "a"}
+    name = data.draw(st.sampled_from([*sorted(entry), "bundle_version", "later"]))
+    odd = data.draw(values) if data.draw(st.booleans()) else {**entry, name: data.draw(values)}
+    record = Record(meta_of(1)).to_json()
+    arrays = {
+        "memory/slots": np.zeros(2, np.int32),
+        "memory/codes": np.zeros((2, 3), np.float32),
+    }
+    path = tmp_path / "state.safetensors"
+    write_crafted(path, record, {**json.loads(record["state"]), "history": [odd]}, arrays)
+    with within_limits():
+        found = read_state(path)
+        history = History.from_state(found.meta, found.arrays)
+        assert len(history.ids) == history.sessions == 1
+        assert Folded().with_entries(history.recent).entries == history.entries
 
 
 @fuzzed
