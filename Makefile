@@ -73,6 +73,7 @@ bench: build/alpha-1.0/manifest.json  ## slow studies: speed, memory, accuracy
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/photographs.py
 	test ! -d $(SHARED)/data || \
 		$(BIN)/python benchmarks/few_pictures.py build/alpha-1.0 folder:$(SHARED)/data/caltech50_128
+	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/later_classes.py
 
 bench-layers: .venv/dev  ## accuracy above three replay layers, of host training, and aging; hours
 	$(BIN)/python benchmarks/replay_layers.py synthetic

@@ -17,7 +17,8 @@ SESSION_FRAMES = 25
 class Costs:
     """Times, and RAM in 10^6 bytes.
 
-    `session_s` is for SESSION_FRAMES new frames and a full memory, from the last latent to the
+    `steps` is the greatest number of steps in a session of SESSION_FRAMES new frames with a full
+    memory. `session_s` is the time of a session of that many steps, from the last latent to the
     state on disk. `ram_mb` is the peak of the process with a full memory.
     """
 
@@ -48,7 +49,8 @@ class Costs:
         many = "threads" if self.threads > 1 else "thread"
         return (
             f"{self.extract_ms:.1f} ms per frame, {self.step_ms:.1f} ms per training step, "
-            f"{self.session_s:.2g} s per session of {SESSION_FRAMES} frames ({self.steps} steps), "
+            f"{self.session_s:.2g} s per session of {SESSION_FRAMES} frames "
+            f"(up to {self.steps} steps), "
             f"{self.ram_mb:.0f} MB RAM, {self.memory_mb:.1f} MB of replay memory on disk "
             f"({self.runtime}, {self.threads} {many}, {self.machine})"
         )

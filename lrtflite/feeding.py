@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 
-from lrtflite.arguments import whole_number
+from lrtflite.arguments import LARGEST_FLOAT32, real_number, whole_number
 from lrtflite.errors import InputError
 
 # Maximum number of epochs and of steps; a session with more would never end.
@@ -13,6 +14,8 @@ MOST_EPOCHS, MOST_STEPS = 100_000, 1_000_000
 # Choices of the patterns that `gather` sees after the last `train`, each once.
 NOTHING, SESSION, SESSION_AND_MEMORY = "nothing", "session", "session and memory"
 GATHERED = (NOTHING, SESSION, SESSION_AND_MEMORY)
+# Numbers of extra passes; a bundle whose sessions have a fixed number of steps lacks both.
+EXTRA = ("extra_steps", "enough_loss")
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,9 @@ class Feeding:
     mini-batches contain stored patterns too. With `repeats`, patterns are repeated until every
     mini-batch is full. Without it, each pattern comes once per epoch, and a row of zeros in the
     targets is an empty place. `gathers` is one of GATHERED.
+
+    After these steps, a session takes up to `extra_steps` more, in whole passes, while the mean
+    loss of its last pass is not below `enough_loss`.
     """
 
     batch_size: int
@@ -44,6 +50,8 @@ class Feeding:
     repeats: bool = True
     gathers: str = NOTHING
     most_steps: int = MOST_STEPS
+    extra_steps: int = 0
+    enough_loss: float = 0.0
 
     def __post_init__(self) -> None:
         # Convert numpy numbers to Python ones, which JSON can hold.
@@ -57,6 +65,10 @@ class Feeding:
         for name, most in limits.items():
             count = whole_number(name, getattr(self, name), least=1, most=most)
             object.__setattr__(self, name, count)
+        extra = whole_number("extra_steps", self.extra_steps, least=0, most=MOST_STEPS)
+        object.__setattr__(self, "extra_steps", extra)
+        loss = real_number("enough_loss", self.enough_loss, least=0.0, most=LARGEST_FLOAT32)
+        object.__setattr__(self, "enough_loss", loss)
         if self.least_steps > self.most_steps:
             raise InputError(
                 f"Expected least_steps of at most most_steps, got {self.least_steps} and "
@@ -74,8 +86,14 @@ class Feeding:
                     "give one of the two"
                 )
 
-    def with_numbers(self, **numbers: int) -> Feeding:
-        """Return a copy with these `epochs`, `least_steps` or `most_steps`."""
+    def with_numbers(self, **numbers: float) -> Feeding:
+        """Return a copy with these numbers of `Training.names`.
+
+        A caller who chooses `epochs` gets that many passes, and no extra steps unless a number of
+        EXTRA is given too.
+        """
+        if "epochs" in numbers and not set(EXTRA).intersection(numbers):
+            numbers = {**numbers, "extra_steps": 0}
         return replace(self, **numbers)  # type: ignore[arg-type]
 
     def composition(self, *, new: int, stored: int) -> Composition:
@@ -98,7 +116,26 @@ class Feeding:
         return math.ceil(new / self.composition(new=new, stored=stored).new)
 
     def steps(self, *, new: int, stored: int) -> int:
-        """Return the number of mini-batches in a session of `new` patterns."""
+        """Return the number of mini-batches in a session of `new` patterns, without extra steps."""
         passes = self.steps_per_epoch(new=new, stored=stored) * self.epochs
         wanted = max(passes, self.least_steps) if self.repeats else passes
         return min(wanted, self.most_steps)
+
+    def longest(self, *, new: int, stored: int) -> int:
+        """Return the greatest number of mini-batches in a session: `steps` and extra passes."""
+        steps = self.steps(new=new, stored=stored)
+        each = self.steps_per_epoch(new=new, stored=stored)
+        return steps + min(self.extra_steps, self.most_steps - steps) // each * each
+
+    def goes_on(self, losses: Sequence[float], *, new: int, stored: int) -> bool:
+        """Return whether a session takes an extra pass after steps with these `losses`.
+
+        Ask after `steps` mini-batches, and again after each extra pass. The session ends if the
+        mean loss of the last `steps_per_epoch` mini-batches (of all, if they are fewer) is below
+        `enough_loss`, or if another pass would exceed `longest`.
+        """
+        each = self.steps_per_epoch(new=new, stored=stored)
+        if len(losses) + each > self.longest(new=new, stored=stored):
+            return False
+        last = [float(loss) for loss in losses[-each:]]
+        return sum(last) / len(last) >= self.enough_loss

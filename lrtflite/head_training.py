@@ -86,22 +86,27 @@ def _train(
     rng: np.random.Generator,
     session: Session,
 ) -> list[Mapping[str, NDArray[Any]]]:
-    total = training.feeding.steps(new=len(patterns), stored=len(patterns.memory))
+    feeding, sizes = training.feeding, {"new": len(patterns), "stored": len(patterns.memory)}
+    total = feeding.steps(**sizes)
     batches = minibatches(
         patterns,
-        training.feeding,
-        steps=total,
+        feeding,
+        steps=feeding.longest(**sizes),
         classes=classes,
         rng=rng,
         out=head.buffer(signature, "latents"),
     )
     outcomes: list[Mapping[str, NDArray[Any]]] = []
-    for step in range(total):
+    losses: list[float] = []
+    while len(losses) < total:
         with session.clock(Phase.PREPARE):
             latents, targets = next(batches)
         with session.clock(Phase.TRAIN):
             outcomes.append(head.run(signature, latents=latents, targets=targets, **rates))
-        session.report(Phase.TRAIN, step + 1, total)
+        losses.append(outcomes[-1]["loss"].item())
+        if len(losses) == total and feeding.goes_on(losses, **sizes):
+            total += feeding.steps_per_epoch(**sizes)
+        session.report(Phase.TRAIN, len(losses), total)
     for outcome in outcomes:
         if not np.isfinite(outcome["loss"]).all():
             raise _diverged(f"loss {outcome['loss'].item()}", rates)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lrtflite.compatibility import REQUIRES
 from lrtflite.costs import Costs
-from lrtflite.feeding import Feeding
+from lrtflite.feeding import EXTRA, Feeding
 from lrtflite.quantisation import Quantisation
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.training import Rate, Training
@@ -114,8 +114,11 @@ class Manifest:
             for name, value in asdict(self).items()
             if value is not None or name not in OPTIONAL
         }
+        left_out = () if self.feeding.extra_steps else EXTRA
         found["feeding"] = {
-            name: value for name, value in found["feeding"].items() if value is not None
+            name: value
+            for name, value in found["feeding"].items()
+            if value is not None and name not in left_out
         }
         if self.requires:
             found[REQUIRES] = self.requires
@@ -129,4 +132,6 @@ OPTIONAL = ("quantisation", *ABOUT)
 # Fields beyond the base ones that a reader must know, by their names in `requires`, with the
 # condition under which a manifest needs them. A name is the path of a field, "feeding.NAME". To add
 # one, add its line here; this version then reads it, and writes it into `requires` where needed.
-REQUIRED: dict[str, Callable[[Manifest], bool]] = {}
+REQUIRED: dict[str, Callable[[Manifest], bool]] = {
+    "feeding.extra_steps": lambda manifest: manifest.feeding.extra_steps > 0,
+}

@@ -10,7 +10,7 @@ from lrtflite.arguments import LARGEST_FLOAT32, printable, real_number, shown
 from lrtflite.compatibility import fields_of, is_line, unknown_requirements
 from lrtflite.costs import Costs
 from lrtflite.errors import BundleError, InputError
-from lrtflite.feeding import Feeding
+from lrtflite.feeding import EXTRA, Feeding
 from lrtflite.labels import check_label
 from lrtflite.manifest import (
     ABOUT,
@@ -32,7 +32,7 @@ MOST_MANIFEST, MOST_AXES, MOST_VALUES = 1 << 22, 8, 1 << 28
 
 # Fields of the feeding that only some bundles have. A field without which patterns would reach the
 # head in another way also needs a line in `REQUIRED`.
-_LATER = ("most_steps",)
+_LATER = ("most_steps", *EXTRA)
 # Fields of each plain type.
 _COUNTS = ("input_size", "replay_size")
 _TEXTS = ("network", "replay_layer", "strategy", "policy", "codec", "backbone")
@@ -115,7 +115,7 @@ def _values(read: dict[str, Any]) -> dict[str, Any]:
         "latent_shape": _shape(found["latent_shape"]),
         "latent_range": _range(found["latent_range"]),
         "labels": tuple(x if x is None else check_label(x) for x in found["labels"]),
-        "feeding": Feeding(**fields_of(found["feeding"], Feeding, "feeding", optional=_LATER)),
+        "feeding": _feeding(found["feeding"]),
         "rates": {name: _rate(name, rate) for name, rate in found["rates"].items()},
         "merging": {str(name): _merging(name, rule) for name, rule in found["merging"].items()},
         "files": {name: _file(name, value) for name, value in found["files"].items()},
@@ -133,6 +133,14 @@ def _quantisation(found: Mapping[str, Any]) -> Quantisation | None:
             f"latent_dtype is {found['latent_dtype']!r} in a bundle that {has} quantisation"
         )
     return read
+
+
+def _feeding(found: Any) -> Feeding:
+    read = fields_of(found, Feeding, "feeding", optional=_LATER)
+    missing = [name for name in EXTRA if name not in read]
+    if len(missing) == 1:
+        raise ValueError(f"feeding lacks {missing[0]}")
+    return Feeding(**read)
 
 
 def _rate(name: str, found: Any) -> Rate:

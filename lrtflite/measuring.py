@@ -75,7 +75,7 @@ def _measure(learner: Learner, threads: int) -> Costs:
     step_ms = float(np.median(steps_ms[1:])) if trains else 0.0
     once_ms = report.ready_to_committed_ms - sum(steps_ms)
     feeding = learner.training.feeding
-    steps = feeding.steps(new=SESSION_FRAMES, stored=count) if trains else 0
+    steps = feeding.longest(new=SESSION_FRAMES, stored=count) if trains else 0
     return Costs(
         machine=str(this_machine()),
         runtime=describe_runtime(learner.runtime),

@@ -32,7 +32,10 @@ class Phase:
 
 @dataclass(frozen=True)
 class Progress:
-    """Progress of a phase. `total` is None while frames still arrive from an iterator."""
+    """Progress of a phase. `total` is None while frames still arrive from an iterator.
+
+    In Phase.TRAIN, `total` grows when a session takes an extra pass; `done` reaches it at the end.
+    """
 
     phase: str  # Phase.EXTRACT, TRAIN, GATHER, ADAPT or CHECKPOINT
     done: int

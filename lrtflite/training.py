@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import LARGEST_FLOAT32, real_number
 from lrtflite.errors import InputError
-from lrtflite.feeding import Feeding
+from lrtflite.feeding import EXTRA, Feeding
 
 Scalars = dict[str, NDArray[np.float32]]
 # Numbers of the feeding that a session may change; a signature may take them by name, as rates.
-NUMBERS = ("epochs", "least_steps", "most_steps")
+NUMBERS = ("epochs", "least_steps", "most_steps", *EXTRA)
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Training:
         numbers = {name: given.pop(name) for name in NUMBERS if name in given}
         changed = {name: self.rates[name].with_value(name, value) for name, value in given.items()}
         return Training(
-            self.feeding.with_numbers(**numbers),  # type: ignore[arg-type]
+            self.feeding.with_numbers(**numbers),
             {**self.rates, **changed},
         )
 

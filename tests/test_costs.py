@@ -57,8 +57,9 @@ def test_the_manifest_keeps_it(demo: Path) -> None:
     assert read_manifest(manifest.to_json(), where="here").measured == COSTS
     assert json.loads(manifest.to_json())["measured"]["step_ms"] == 0.5
     assert str(COSTS) == (
-        "4.0 ms per frame, 0.5 ms per training step, 0.25 s per session of 25 frames (52 steps), "
-        "98 MB RAM, 6.2 MB of replay memory on disk (litert 9, 2 threads, a board)"
+        "4.0 ms per frame, 0.5 ms per training step, 0.25 s per session of 25 frames "
+        "(up to 52 steps), 98 MB RAM, 6.2 MB of replay memory on disk "
+        "(litert 9, 2 threads, a board)"
     )
 
 

@@ -46,6 +46,8 @@ def test_the_training_is_made_of_feeding_and_rates(fields: dict[str, Any]) -> No
         "epochs": 4,
         "least_steps": 24,
         "most_steps": 1_000_000,
+        "extra_steps": 0,
+        "enough_loss": 0.0,
         "pace": 0.25,
     }
     assert found.training.rates["pace"].meaning == "as a test"

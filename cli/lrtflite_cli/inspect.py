@@ -108,7 +108,16 @@ def _steps(feeding: Feeding) -> str:
     if feeding.least_steps == feeding.most_steps:
         return f"{feeding.least_steps} steps"
     most = f", at most {feeding.most_steps}" if feeding.most_steps < MOST_STEPS else ""
-    return f"at least {feeding.least_steps} steps{most}"
+    return f"at least {feeding.least_steps} steps{most}{_extra(feeding)}"
+
+
+def _extra(feeding: Feeding) -> str:
+    if not feeding.extra_steps:
+        return ""
+    return (
+        f"; up to {feeding.extra_steps} extra steps, while the mean loss of a pass is "
+        f"{feeding.enough_loss:g} or more"
+    )
 
 
 def _trains(manifest: Manifest) -> str:

@@ -20,7 +20,8 @@ def rate_options(*, epochs: str, lr: str) -> Callable[[Any], Any]:
         click.option(
             "--epochs",
             type=click.IntRange(min=1),
-            help="Passes over a session's frames. Very short sessions run extra passes.",
+            help="Passes over a session's frames: exactly that many, without the extra passes that "
+            "some bundles take until a session has been learned. Very short sessions run more.",
             show_default=epochs,
         ),
         click.option(

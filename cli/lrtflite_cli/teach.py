@@ -85,7 +85,8 @@ def command(
         learner = Learner.open_with(opened, None, chosen_learner(given))
     caution(replay_size=given["replay_size"])
     learned_before = frozenset(learner.learned)
-    with raising(), phases(WORDS) as step:
+    more = {Phase.TRAIN: "training steps, at least"} if training.feeding.extra_steps else {}
+    with raising(), phases({**WORDS, **more}) as step:
         taught = teach(
             learner,
             source,

@@ -22,6 +22,9 @@ REFIT_POLICY = "balanced"
 LEAST_STEPS = 24
 # Passes over a session, without and with a trunk, whose steps are slow.
 EPOCHS, TRUNK_EPOCHS = 4, 2
+# Extra steps of CWR* without a trunk, whose steps are quick, and the loss below which a session has
+# been learned; chosen on validation draws (docs/studies/enough-steps.md).
+EXTRA_STEPS, ENOUGH_LOSS = 100, 0.01
 # Rates of a trunk: learning rate, and share of a mini-batch in the moving moments.
 QUICK = {"trunk_lr": 0.015, "moment_rate": 0.03}
 # Rates of a trunk below an architecture's `lowest_quick` layer: the paper's rates of native
@@ -94,9 +97,10 @@ def default_minibatch(place: Place) -> tuple[int, int]:
 
 
 def sgd_feeding(place: Place) -> Feeding:
-    """Return the feeding of a head that trains by SGD: full mini-batches, epochs, replay.
+    """Return the feeding of CWR* with SGD: full mini-batches, epochs, replay.
 
-    Without a trunk, the head also gathers sums over the session, to measure familiarity.
+    Without a trunk, a session takes extra steps until it has been learned, and the head also
+    gathers sums over the session, to measure familiarity.
     """
     size, new = default_minibatch(place)
     return Feeding(
@@ -104,18 +108,23 @@ def sgd_feeding(place: Place) -> Feeding:
         new_per_batch=new,
         epochs=TRUNK_EPOCHS if place.trains_trunk else EPOCHS,
         least_steps=LEAST_STEPS,
+        extra_steps=0 if place.trains_trunk else EXTRA_STEPS,
+        enough_loss=0.0 if place.trains_trunk else ENOUGH_LOSS,
         gathers=NOTHING if place.trains_trunk else SESSION,
     )
 
 
 def plain_feeding(place: Place) -> Feeding:
-    """Return the feeding of a plain softmax layer, which gathers nothing."""
-    return replace(sgd_feeding(place), gathers=NOTHING)
+    """Return the feeding of a plain softmax layer: as CWR*, without extra steps and gathering.
+
+    Nothing protects its old classes, so further steps on a session would cost them more.
+    """
+    return replace(sgd_feeding(place), extra_steps=0, enough_loss=0.0, gathers=NOTHING)
 
 
 def observing(place: Place) -> Feeding:
     """Return the feeding of a plain softmax layer whose regulariser sees the session again."""
-    return replace(sgd_feeding(place), gathers=SESSION)
+    return replace(plain_feeding(place), gathers=SESSION)
 
 
 def cwr_rates(place: Place) -> dict[str, Rate]:

@@ -83,6 +83,8 @@ def as_in_the_paper(place: Place, training: Training) -> Training:
         new_per_batch=PAPER_NEW,
         epochs=PAPER_EPOCHS,
         least_steps=1,
+        extra_steps=0,
+        enough_loss=0.0,
     )
     return Training(feeding, rates)
 

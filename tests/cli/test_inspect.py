@@ -81,6 +81,15 @@ def test_a_deeper_bundle(
     assert found["training"] == f"{feeding.epochs} epochs, at least 7 steps"
 
 
+def test_extra_steps(run_cli: Callable[..., Any], changed: MakeBundle, demo: Path) -> None:
+    feeding = replace(Bundle.open(demo).manifest.feeding, extra_steps=30, enough_loss=0.025)
+    changed(feeding=feeding)
+    assert rows(run_cli("inspect", "mine").stdout)["training"] == (
+        "4 epochs, at least 24 steps; up to 30 extra steps, while the mean loss of a pass is 0.025 "
+        "or more"
+    )
+
+
 def test_frames_as_latents(run_cli: Callable[..., Any], changed: MakeBundle) -> None:
     changed(
         replay_layer="images",

@@ -56,6 +56,15 @@ def test_what_it_writes_knows_the_data_set(
     assert "3 classes from 1 session(s), with 24 latents" in run_cli("inspect", "taught").stdout
 
 
+def test_extra_steps_are_announced_and_counted(run_cli: Run, demo: Path, things: Path) -> None:
+    # No loss is below 0, so the session takes every extra step. One step is a pass over 24 frames.
+    words = ["--rate", "extra_steps=7", "--rate", "enough_loss=0", "--json"]
+    done = run_cli("teach", demo, "--dataset", f"folder:{things}", "--out", "taught", *words)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["steps"] == 24 + 7
+    assert "training steps, at least: 24" in done.stderr.splitlines()
+
+
 def test_it_goes_on_from_what_a_bundle_knows(
     run_cli: Run, demo: Path, things: Path, tmp_path: Path
 ) -> None:

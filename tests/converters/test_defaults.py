@@ -79,3 +79,31 @@ def test_what_is_given_wins() -> None:
     found = ExportOptions(replay_layer="conv6/dw", rates=given).training(256)
     assert {name: found.values[name] for name in given} == given
     assert found.least_steps == sgd_feeding(Place(MOBILENET_V1, "conv6/dw")).least_steps
+
+
+@pytest.mark.parametrize(
+    ("layer", "strategy", "extra"),
+    [
+        ("pool6", "cwr", (100, 0.01)),
+        ("conv6/sep", "cwr", (100, 0.01)),
+        ("pool6", "ewc", (0, 0.0)),
+        ("pool6", "lwf", (0, 0.0)),
+        ("pool6", "naive", (0, 0.0)),
+        ("pool6", "lda", (0, 0.0)),
+        ("conv5_6/dw", "ar1free", (0, 0.0)),
+        ("conv5_6/dw", "ar1", (0, 0.0)),
+        ("conv5_6/dw", "lda", (0, 0.0)),
+    ],
+)
+def test_quick_steps_go_on_until_a_session_has_been_learned(
+    layer: str, strategy: str, extra: tuple[int, float]
+) -> None:
+    found = ExportOptions(replay_layer=layer, strategy=strategy).training(1024).feeding
+    assert (found.extra_steps, found.enough_loss) == extra
+
+
+def test_chosen_epochs_are_exact() -> None:
+    found = ExportOptions(rates={"epochs": 7}).training(1024).feeding
+    assert (found.epochs, found.extra_steps) == (7, 0)
+    patient = ExportOptions(rates={"epochs": 7, "extra_steps": 9}).training(1024).feeding
+    assert (patient.extra_steps, patient.enough_loss) == (9, 0.01)

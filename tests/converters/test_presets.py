@@ -25,6 +25,8 @@ def test_latent_replay_as_in_the_paper() -> None:
         "epochs": 4,
         "least_steps": 1,
         "most_steps": 1_000_000,
+        "extra_steps": 0,
+        "enough_loss": 0.0,
         "lr": 0.003,
         "trunk_lr": 0.0003,
         "first_lr": 0.001,

@@ -184,8 +184,8 @@ def test_options_that_cannot_work(options: dict[str, Any], message: str) -> None
         ({"rates": {"trunk_rl": 0.1}}, "got 'trunk_rl'; did you mean 'trunk_lr'"),
         (
             {"rates": {"trunk_lr": 0.1}, "replay_layer": "pool6"},
-            "of epochs, least_steps, most_steps, lr, momentum, weight_decay, head_start, "
-            "got 'trunk_lr'",
+            "of epochs, least_steps, most_steps, extra_steps, enough_loss, lr, momentum, "
+            "weight_decay, head_start, got 'trunk_lr'",
         ),
         ({"rates": {"adapt_rate": 0.1}}, "got 'adapt_rate'"),
         ({"replay_size": -5}, "replay_size as a whole number .* got -5"),

@@ -19,6 +19,7 @@ from lrtflite.regular_file import FileSource
 from lrtflite.state_folder import newest_state
 from lrtflite.tensor_file import DIGEST, Outgoing, TensorFile, write_tensors
 from lrtflite_cli.group import cli
+from scripted_losses import CASES, ENOUGH_LOSS, EPOCHS, EXTRA_STEPS, PASS
 
 TEXT = Path(__file__).parents[2] / "examples" / "cpp.md"
 COMPILER = shutil.which("g++")
@@ -41,6 +42,24 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s", error.what());
     return 1;
   }
+}
+"""
+
+# Prints the steps of a session whose losses are the last arguments.
+COUNTING = """
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <vector>
+using Floats = std::vector<float>;
+STEPS
+int main(int argc, char** argv) {
+  const auto number = [&](int k) { return std::stoi(argv[k]); };
+  const Steps steps(number(1), number(2), number(3), number(4), std::stod(argv[5]));
+  Floats losses;
+  for (int k = 6; steps.another(losses); ++k) losses.push_back(k < argc ? std::stof(argv[k]) : 0.f);
+  std::printf("%zu", losses.size());
 }
 """
 
@@ -134,6 +153,23 @@ def test_the_whole_text_is_sound(tmp_path: Path) -> None:
         path.write_text(content)
     code = blocks(TEXT.read_text(encoding="utf-8"))
     compiled(code, tmp_path, "-I.", "-fsyntax-only")
+
+
+def test_a_session_takes_the_steps_that_its_losses_ask_for(tmp_path: Path) -> None:
+    text = TEXT.read_text(encoding="utf-8")
+    [steps] = [
+        block
+        for block in re.findall(r"```cpp\n(.*?)```", text, re.DOTALL)
+        if "struct Steps {" in block
+    ]
+    counting = compiled(COUNTING.replace("STEPS", steps), tmp_path)
+    for losses, numbers, expected in CASES:
+        most, extra = numbers.get("most_steps", 1_000_000), numbers.get("extra_steps", EXTRA_STEPS)
+        fixed = min(max(EPOCHS * PASS, numbers.get("least_steps", 1)), most)
+        enough = numbers.get("enough_loss", ENOUGH_LOSS)
+        words = map(str, (fixed, PASS, most, extra, enough, *losses))
+        done = subprocess.run([counting, *words], capture_output=True, text=True, check=True)
+        assert int(done.stdout) == expected, (losses, numbers)
 
 
 def test_states_go_from_python_to_cpp_and_back(client: Path, demo: Path, tmp_path: Path) -> None:

@@ -44,6 +44,17 @@ def test_plan_is_the_apps(manifest: Manifest) -> None:
     assert not any("mini-batch" in note.lower() for note in plan.notes)
 
 
+def test_the_app_takes_no_extra_steps(manifest: Manifest) -> None:
+    patient = replace(manifest, feeding=replace(FEEDING, extra_steps=100, enough_loss=0.01))
+    training = make_plan(patient, SimulateOptions(protocol="app")).rates
+    assert training["extra_steps"] == 0
+    app = patient.training.with_options(**training).feeding
+    # 100 frames and a memory of 500: 8 epochs of 5 steps.
+    assert app.steps(new=100, stored=500) == app.longest(new=100, stored=500) == 40
+    usual = make_plan(patient, SimulateOptions()).rates
+    assert (usual["extra_steps"], usual["enough_loss"]) == (100, 0.01)
+
+
 def test_what_is_given_wins_over_the_app(manifest: Manifest) -> None:
     options = SimulateOptions(
         protocol="app",
