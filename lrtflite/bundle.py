@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from lrtflite.arguments import shown
+from lrtflite.digest import File, digest
 from lrtflite.errors import BundleError, NotRegular, TooShort
-from lrtflite.manifest import BUNDLE_FORMAT, File, Manifest
+from lrtflite.manifest import BUNDLE_FORMAT, Manifest
 from lrtflite.manifest_reading import MOST_MANIFEST, read_manifest
-from lrtflite.regular_file import BytesSource, FileSource, each_chunk, read_whole
+from lrtflite.regular_file import BytesSource, FileSource, read_whole
 from lrtflite.signing import MANIFEST_FILE as MANIFEST_FILE
 from lrtflite.signing import SIGNATURE_FILE, check_signature
 from lrtflite.whole_file import write_whole
@@ -115,15 +116,6 @@ class Bundle:
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest into the folder of a new bundle, in the current format."""
     write_whole(folder / MANIFEST_FILE, replace(manifest, format=BUNDLE_FORMAT).to_json())
-
-
-def digest(path: Path) -> File:
-    """Return the size and SHA-256 of a regular file, which is read in chunks to save RAM."""
-    source = FileSource(path)
-    sha = hashlib.sha256()
-    for chunk in each_chunk(source, source.size):
-        sha.update(chunk)
-    return File(sha.hexdigest(), source.size)
 
 
 @contextmanager

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.digest import File
 from lrtflite.folded_history import ARRAYS
 from lrtflite.generations import name_of, temporary
-from lrtflite.manifest import File
 from lrtflite.regular_file import FileSource
 from lrtflite.replay.memory import Content
 from lrtflite.replay.store import CODES, RowFile

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lrtflite.compatibility import REQUIRES
 from lrtflite.costs import Costs
+from lrtflite.digest import File
 from lrtflite.feeding import EXTRA, Feeding
 from lrtflite.quantisation import Quantisation
 from lrtflite.replay.codecs import LatentForm
@@ -25,14 +26,6 @@ LATENT_DTYPES = ("float32", "uint8", "int8")
 # Rules for merging a tensor of several states: add them up; add them up row by row, where each row
 # is a class slot; let `consolidate` recompute it from the tensors that add up; or refuse to merge.
 MERGING = SUM, SUM_BY_CLASS, SOLVE, REFUSE = ("sum", "sum by class", "solve", "refuse")
-
-
-@dataclass(frozen=True)
-class File:
-    """Digest and size of one of the bundle's files."""
-
-    sha256: str
-    bytes: int
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 from lrtflite.arguments import LARGEST_FLOAT32, printable, real_number, shown
 from lrtflite.compatibility import fields_of, is_line, unknown_requirements
 from lrtflite.costs import Costs
+from lrtflite.digest import File
 from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import EXTRA, Feeding
 from lrtflite.labels import check_label
@@ -19,7 +20,6 @@ from lrtflite.manifest import (
     MERGING,
     OPTIONAL,
     REQUIRED,
-    File,
     Manifest,
 )
 from lrtflite.quantisation import Quantisation

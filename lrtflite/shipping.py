@@ -6,8 +6,9 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from lrtflite.bundle import FILES, INITIAL_FILE, Bundle, digest, write_manifest
+from lrtflite.bundle import FILES, INITIAL_FILE, Bundle, write_manifest
 from lrtflite.destination import Destination
+from lrtflite.digest import digest
 from lrtflite.state_file import State, write_state
 
 

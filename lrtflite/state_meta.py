@@ -10,9 +10,9 @@ from typing import Any
 
 from lrtflite.arguments import shown
 from lrtflite.compatibility import REQUIRES, is_line, unknown_requirements
+from lrtflite.digest import File
 from lrtflite.errors import InputError, StateError
 from lrtflite.labels import check_label
-from lrtflite.manifest import File
 from lrtflite.replay.codecs import MOST_PATTERNS
 from lrtflite.strict_json import strict_json
 

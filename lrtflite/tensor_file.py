@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.digest import File
 from lrtflite.errors import DamagedState, StateError, TooShort
-from lrtflite.manifest import File
 from lrtflite.regular_file import Source, each_chunk
 from lrtflite.strict_json import strict_json
 

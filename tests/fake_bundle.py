@@ -15,9 +15,10 @@ import numpy as np
 
 from learning import DEFAULTS
 from lrtflite import Training
-from lrtflite.bundle import FILES, digest
+from lrtflite.bundle import FILES
 from lrtflite.contract import FEATURES, HEAD, Sizes, signatures_of
 from lrtflite.contract_checking import breaches
+from lrtflite.digest import digest
 from lrtflite.feeding import Feeding
 from lrtflite.manifest import Manifest
 from lrtflite.manifest_reading import read_manifest

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from lrtflite import Learner
-from lrtflite.bundle import Bundle, demo_bundle, digest
+from lrtflite.bundle import Bundle, demo_bundle
+from lrtflite.digest import digest
 from lrtflite.errors import BundleError
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
 from lrtflite.manifest_reading import read_manifest

@@ -14,7 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite import Learner, trial
-from lrtflite.bundle import Bundle, digest
+from lrtflite.bundle import Bundle
+from lrtflite.digest import digest
 from lrtflite.errors import BundleError
 from lrtflite.trial import run_child, try_models
 from lrtflite.verify import verify_bundle

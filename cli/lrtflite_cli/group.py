@@ -42,7 +42,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"lrtflite_cli.{cmd_name}").command
+        module = importlib.import_module(f"lrtflite_cli.commands.{cmd_name}")
+        command: click.Command = module.command
         return command
 
     def resolve_command(

@@ -15,19 +15,13 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from lrtflite.bundle import (
-    FEATURES_FILE,
-    GOLDEN_FILE,
-    HEAD_FILE,
-    INITIAL_FILE,
-    digest,
-    write_manifest,
-)
+from lrtflite.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, INITIAL_FILE, write_manifest
 from lrtflite.destination import Destination
+from lrtflite.digest import File, digest
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
-from lrtflite.manifest import File, Manifest
+from lrtflite.manifest import Manifest
 from lrtflite.quantisation import HIGHEST, LOWEST, Quantisation
 from lrtflite.runtime import describe_runtime, installed_runtimes
 from lrtflite.training import Training

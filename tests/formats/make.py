@@ -31,7 +31,7 @@ ABOUT = {"name": "pinned", "version": "1.0", "created": "2026-11-18", "replaces"
 
 
 def main() -> None:
-    sys.path.insert(0, str(HERE.parent / "converters"))
+    sys.path.insert(0, str(HERE.parent / "support"))
     from keras_reference import small_network
 
     from lrtflite.manifest import BUNDLE_FORMAT
