@@ -14,18 +14,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lrtflite.errors import StateError
+from lrtflite.files.atomic import flush_folder
+from lrtflite.files.deferred_signals import undisturbed
+from lrtflite.files.reading import FileSource
+from lrtflite.files.tensors import TensorFile
 from lrtflite.folder_lock import FolderLock
 from lrtflite.generation_writing import Written, digest_of, write_generation
 from lrtflite.generations import is_foreign, kept, leftovers, name_of, next_number, numbers, unused
-from lrtflite.regular_file import FileSource
 from lrtflite.replay.memory import Content
 from lrtflite.state_file import Opened, State, open_state, read_opened, reading
 from lrtflite.state_fit import StateForm
 from lrtflite.state_folder import StateFolder, number_of
 from lrtflite.state_meta import Record
-from lrtflite.tensor_file import TensorFile
-from lrtflite.undisturbed import undisturbed
-from lrtflite.whole_file import flush_folder
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 

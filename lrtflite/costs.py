@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lrtflite.arguments import real_number, whole_number
-from lrtflite.compatibility import fields_of
+from lrtflite.files.compatibility import fields_of
 
 # Frames in the session that `session_s` estimates: five seconds of video.
 SESSION_FRAMES = 25

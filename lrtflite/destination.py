@@ -9,9 +9,9 @@ from pathlib import Path
 
 from lrtflite.bundle import EARLIER_INITIAL_FILE, MANIFEST_FILE, NAMES
 from lrtflite.errors import BundleError
-from lrtflite.scratch import LOCK, scratch_folder
-from lrtflite.undisturbed import undisturbed
-from lrtflite.whole_file import check_folder, flush_file, flush_folder
+from lrtflite.files.atomic import check_folder, flush_file, flush_folder
+from lrtflite.files.deferred_signals import undisturbed
+from lrtflite.files.scratch import LOCK, scratch_folder
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.digest import File
+from lrtflite.files.atomic import flush_file, flush_folder
+from lrtflite.files.digest import File
+from lrtflite.files.reading import FileSource
+from lrtflite.files.tensors import Outgoing, TensorFile, write_tensors
 from lrtflite.folded_history import ARRAYS
 from lrtflite.generations import name_of, temporary
-from lrtflite.regular_file import FileSource
 from lrtflite.replay.memory import Content
 from lrtflite.replay.store import CODES, RowFile
 from lrtflite.state_file import MEMORY_PLACES, State, facts_of
 from lrtflite.state_meta import NamedFile, Record
-from lrtflite.tensor_file import Outgoing, TensorFile, write_tensors
-from lrtflite.whole_file import flush_file, flush_folder
 
 # Maximum number of files that the tensors of a state are spread over.
 MOST_TENSOR_FILES = 16

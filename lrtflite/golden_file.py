@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import printable
 from lrtflite.errors import BundleError, LrtfliteError
+from lrtflite.files.reading import read_whole
 from lrtflite.golden import Arrays
-from lrtflite.regular_file import read_whole
 
 # Maximum number of bytes in the file, and of all its arrays together.
 MOST_BYTES = 1 << 28

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.compatibility import REQUIRES
 from lrtflite.costs import Costs
-from lrtflite.digest import File
 from lrtflite.feeding import EXTRA, Feeding
+from lrtflite.files.compatibility import REQUIRES
+from lrtflite.files.digest import File
 from lrtflite.quantisation import Quantisation
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.training import Rate, Training

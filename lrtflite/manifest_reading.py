@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from lrtflite.arguments import LARGEST_FLOAT32, printable, real_number, shown
-from lrtflite.compatibility import fields_of, is_line, unknown_requirements
 from lrtflite.costs import Costs
-from lrtflite.digest import File
 from lrtflite.errors import BundleError, InputError
 from lrtflite.feeding import EXTRA, Feeding
+from lrtflite.files.compatibility import fields_of, is_line, unknown_requirements
+from lrtflite.files.digest import File
+from lrtflite.files.strict_json import strict_json
 from lrtflite.labels import check_label
 from lrtflite.manifest import (
     ABOUT,
@@ -24,7 +25,6 @@ from lrtflite.manifest import (
 )
 from lrtflite.quantisation import Quantisation
 from lrtflite.replay.codecs import MOST_PATTERNS
-from lrtflite.strict_json import strict_json
 from lrtflite.training import NUMBERS, Rate
 
 # Maximum number of characters in a manifest, of axes of a latent, and of values in one.

@@ -20,6 +20,7 @@ from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.contract import ZERO
 from lrtflite.errors import BundleError, InputError, StateError
+from lrtflite.files.atomic import check_folder
 from lrtflite.fleet import (
     HEAD,
     Device,
@@ -36,7 +37,6 @@ from lrtflite.merged_memory import merge_memories
 from lrtflite.runtime import Model
 from lrtflite.state_file import State
 from lrtflite.state_fit import StateForm
-from lrtflite.whole_file import check_folder
 
 Arrays = dict[str, NDArray[Any]]
 Labels = Sequence["str | None"]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.arguments import real_number, whole_number
-from lrtflite.compatibility import fields_of
+from lrtflite.files.compatibility import fields_of
 
 # Range of an int8 latent.
 LOWEST, HIGHEST = -128, 127

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lrtflite.bundle import FILES, INITIAL_FILE, Bundle, write_manifest
 from lrtflite.destination import Destination
-from lrtflite.digest import digest
+from lrtflite.files.digest import digest
 from lrtflite.state_file import State, write_state
 
 

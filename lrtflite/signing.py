@@ -8,8 +8,8 @@ from typing import Any
 
 from lrtflite.errors import BundleError, InputError, NotRegular
 from lrtflite.extras import require
-from lrtflite.regular_file import read_whole
-from lrtflite.whole_file import write_whole, writing
+from lrtflite.files.atomic import write_whole, writing
+from lrtflite.files.reading import read_whole
 
 MANIFEST_FILE, SIGNATURE_FILE = "manifest.json", "manifest.sig"
 SIGNATURE_BYTES = 64

@@ -18,14 +18,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import DamagedState, NotRegular, StateError
+from lrtflite.files.atomic import replacing
+from lrtflite.files.reading import FileSource, Source
+from lrtflite.files.tensors import Entry, Outgoing, TensorFile, damaged, write_tensors
 from lrtflite.folded_history import ARRAYS, IDS, MOST_FOLDED, MOST_TAUGHT, SESSIONS, TAUGHT, Folded
-from lrtflite.regular_file import FileSource, Source
 from lrtflite.replay.memory import FACTS, Content
 from lrtflite.replay.store import CODES, RowFile, join
 from lrtflite.state_fit import StateForm, check_finite
 from lrtflite.state_meta import FOLDED, READ_FORMATS, STATE_FORMATS, NamedFile, Record
-from lrtflite.tensor_file import Entry, Outgoing, TensorFile, damaged, write_tensors
-from lrtflite.whole_file import replacing
 
 _log = logging.getLogger("lrtflite")
 MEMORY = "memory/"

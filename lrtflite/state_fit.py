@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from lrtflite.arguments import printable
 from lrtflite.bundle import Bundle
 from lrtflite.errors import StateError
+from lrtflite.files.tensors import Entry
 from lrtflite.replay.codecs import CODECS
 from lrtflite.runtime import Signature, Tensor
-from lrtflite.tensor_file import Entry
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from typing import TypeVar
 
 from lrtflite.bundle import INITIAL_FILE
 from lrtflite.errors import DamagedState, StateError
+from lrtflite.files.reading import patiently
 from lrtflite.generations import EARLIER, name_of, numbers
-from lrtflite.regular_file import patiently
 from lrtflite.state_file import Opened, State, open_state, read_opened
 from lrtflite.state_fit import StateForm
 from lrtflite.state_meta import READ_FORMATS, Record

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from lrtflite.arguments import shown
-from lrtflite.compatibility import REQUIRES, is_line, unknown_requirements
-from lrtflite.digest import File
 from lrtflite.errors import InputError, StateError
+from lrtflite.files.compatibility import REQUIRES, is_line, unknown_requirements
+from lrtflite.files.digest import File
+from lrtflite.files.strict_json import strict_json
 from lrtflite.labels import check_label
 from lrtflite.replay.codecs import MOST_PATTERNS
-from lrtflite.strict_json import strict_json
 
 STATE_FORMAT = 6
 # Formats that this version reads, by the same rules.

@@ -17,11 +17,11 @@ from lrtflite.bundle import FEATURES_FILE, FILES, GOLDEN_FILE, HEAD_FILE, MANIFE
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError
+from lrtflite.files.atomic import write_whole
+from lrtflite.files.reading import read_whole
 from lrtflite.generations import CHECKED_FILE
 from lrtflite.manifest_reading import read_manifest
-from lrtflite.regular_file import read_whole
 from lrtflite.runtime import Model, describe_runtime, pick_runtime
-from lrtflite.whole_file import write_whole
 
 # Seconds after which the golden session counts as endless; a slow board takes a minute.
 MOST_SECONDS = 900

@@ -18,8 +18,8 @@ from lrtflite import Training
 from lrtflite.bundle import FILES
 from lrtflite.contract import FEATURES, HEAD, Sizes, signatures_of
 from lrtflite.contract_checking import breaches
-from lrtflite.digest import digest
 from lrtflite.feeding import Feeding
+from lrtflite.files.digest import digest
 from lrtflite.manifest import Manifest
 from lrtflite.manifest_reading import read_manifest
 from lrtflite.runtime import Signature, Tensor

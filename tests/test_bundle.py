@@ -13,8 +13,8 @@ import pytest
 
 from lrtflite import Learner
 from lrtflite.bundle import Bundle, demo_bundle
-from lrtflite.digest import digest
 from lrtflite.errors import BundleError
+from lrtflite.files.digest import digest
 from lrtflite.flatbuffer_ops import custom_ops, read_ops
 from lrtflite.manifest_reading import read_manifest
 from lrtflite.runtime import Model, Tensor, installed_runtimes

@@ -18,9 +18,11 @@ import numpy as np
 import pytest
 
 from lrtflite import checkpoint as checkpoint_module
-from lrtflite import generation_writing, regular_file, whole_file
+from lrtflite import generation_writing
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import StateError
+from lrtflite.files import atomic as whole_file
+from lrtflite.files import reading as regular_file
 from lrtflite.replay.memory import Content
 from lrtflite.state_file import State, read_opened
 from lrtflite.state_folder import newest_state

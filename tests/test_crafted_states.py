@@ -16,11 +16,11 @@ from click.testing import CliRunner
 from learning import TRAINING, fingerprint, latents_of
 from lrtflite import Learner
 from lrtflite.errors import DamagedState, StateError
+from lrtflite.files.tensors import Outgoing, write_tensors
 from lrtflite.replay.policies import POLICIES
 from lrtflite.state_file import State, write_state
 from lrtflite.state_folder import newest_state
 from lrtflite.state_meta import Record
-from lrtflite.tensor_file import Outgoing, write_tensors
 from lrtflite_cli.group import cli
 
 NEWEST = "state-00000009.safetensors"

@@ -11,7 +11,7 @@ import pytest
 from lrtflite.bundle import FILES, MANIFEST_FILE
 from lrtflite.destination import Destination
 from lrtflite.errors import BundleError
-from lrtflite.scratch import LOCK
+from lrtflite.files.scratch import LOCK
 
 
 def fill(folder: Path, text: str) -> Path:

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 
 from lrtflite import Learner, trial
 from lrtflite.bundle import Bundle
-from lrtflite.digest import digest
 from lrtflite.errors import BundleError
+from lrtflite.files.digest import digest
 from lrtflite.trial import run_child, try_models
 from lrtflite.verify import verify_bundle
 from lrtflite_cli.group import cli

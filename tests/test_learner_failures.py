@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from learning import DEFAULTS, TRAINING, fingerprint, frames_of, latents_of
-from lrtflite import Learner, Progress, regular_file
+from lrtflite import Learner, Progress
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import (
     InputError,
@@ -23,6 +23,7 @@ from lrtflite.errors import (
     SessionCancelled,
     StateError,
 )
+from lrtflite.files import reading as regular_file
 from lrtflite.state_file import State, write_state
 from lrtflite.state_folder import newest_state
 

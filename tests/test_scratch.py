@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from lrtflite.scratch import LOCK, Scratch, scratch_folder, scratch_tempdir
+from lrtflite.files.scratch import LOCK, Scratch, scratch_folder, scratch_tempdir
 
 # Script that makes a scratch folder, starts a child that inherits its lock, and waits.
 OWNER = """
 import subprocess, sys, time
-from lrtflite.scratch import Scratch
+from lrtflite.files.scratch import Scratch
 scratch = Scratch()
 (scratch.path / "work").mkdir()
 child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE,

@@ -12,8 +12,8 @@ import pytest
 from learning import TRAINING, alike_latents, fingerprint, latents_of
 from lrtflite import Learner
 from lrtflite.bundle import INITIAL_FILE, MANIFEST_FILE, Bundle
-from lrtflite.digest import digest
 from lrtflite.errors import BundleError, StateError
+from lrtflite.files.digest import digest
 from lrtflite.initial_state import shipped_labels
 from lrtflite.manifest_reading import read_manifest
 from lrtflite.replay.memory import Content

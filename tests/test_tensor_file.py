@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from lrtflite.errors import DamagedState, StateError
-from lrtflite.regular_file import BytesSource
-from lrtflite.tensor_file import MOST_HEADER, Outgoing, TensorFile, write_tensors
+from lrtflite.files.reading import BytesSource
+from lrtflite.files.tensors import MOST_HEADER, Outgoing, TensorFile, write_tensors
 
 HEADER = (
     b'{"__metadata__":{"format":"5"},'

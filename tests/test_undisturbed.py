@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from lrtflite.undisturbed import undisturbed
+from lrtflite.files.deferred_signals import undisturbed
 
 
 def test_a_signal_is_handled_after_the_block() -> None:

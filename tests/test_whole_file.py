@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from lrtflite import whole_file
 from lrtflite.errors import LrtfliteError
-from lrtflite.whole_file import LEFTOVERS, check_writable, replacing, write_whole, writing
+from lrtflite.files import atomic as whole_file
+from lrtflite.files.atomic import LEFTOVERS, check_writable, replacing, write_whole, writing
 
 
 def names(folder: Path) -> list[str]:
@@ -171,7 +171,7 @@ def test_a_device_file_is_never_replaced() -> None:
 
 def test_stdout_in_a_pipeline_is_written_to() -> None:
     script = (
-        "from lrtflite.whole_file import check_writable, write_whole\n"
+        "from lrtflite.files.atomic import check_writable, write_whole\n"
         "check_writable('/dev/stdout'); write_whole('/dev/stdout', 'text')"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)

@@ -109,7 +109,7 @@ def _convert(
         size = source.input_size if network is None else network.input_size
         calibration = read_calibration(options.quantise, size=size)
     # The options were checked before this import, because TensorFlow takes seconds to load.
-    from lrtflite.scratch import scratch_tempdir
+    from lrtflite.files.scratch import scratch_tempdir
     from lrtflite_cli.progress import stages
     from lrtflite_converters.convert import convert
 

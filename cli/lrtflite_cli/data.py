@@ -57,7 +57,7 @@ def command(
     from lrtflite.data.overview import overview
     from lrtflite.data.sheet import check_drawing, contact_sheet
     from lrtflite.errors import InputError
-    from lrtflite.whole_file import check_writable, write_whole, writing
+    from lrtflite.files.atomic import check_writable, write_whole, writing
     from lrtflite_firmware_sim.watcher import LineWatcher
 
     if sheet is not None:

@@ -73,7 +73,7 @@ def command(
 
 def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> None:
     """Simulate, write and print; if the run ends early, deliver the sessions completed so far."""
-    from lrtflite.undisturbed import undisturbed
+    from lrtflite.files.deferred_signals import undisturbed
     from lrtflite_firmware_sim import simulate
     from lrtflite_firmware_sim.deliver import STDOUT
     from lrtflite_firmware_sim.summary import summary

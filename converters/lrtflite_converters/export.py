@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, INITIAL_FILE, write_manifest
 from lrtflite.destination import Destination
-from lrtflite.digest import File, digest
 from lrtflite.errors import ConversionError, ModelError
+from lrtflite.files.digest import File, digest
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
 from lrtflite.manifest import Manifest

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import printable
 from lrtflite.errors import ModelError
-from lrtflite.strict_json import strict_json
+from lrtflite.files.strict_json import strict_json
 
 # Maximum number of bytes in a configuration, and in the weights of a model.
 MOST_CONFIG, MOST_WEIGHTS = 1 << 25, 1 << 31

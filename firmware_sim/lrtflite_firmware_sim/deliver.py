@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrtflite.errors import LrtfliteError
-from lrtflite.whole_file import check_writable, write_whole, writing
+from lrtflite.files.atomic import check_writable, write_whole, writing
 from lrtflite_firmware_sim.results import Simulation
 
 STDOUT = "-"

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from lrtflite import errors
 from lrtflite.errors import LrtfliteError
+from lrtflite.files.deferred_signals import undisturbed
+from lrtflite.files.scratch import Scratch
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.scratch import Scratch
 from lrtflite.session import Progress, SessionReport
 from lrtflite.training import Training
-from lrtflite.undisturbed import undisturbed
 from lrtflite_firmware_sim.messages import (
     Ask,
     EndOfFrames,

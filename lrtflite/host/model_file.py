@@ -11,8 +11,8 @@ import tf_keras as keras
 
 import lrtflite.host.mobilenet  # noqa: F401  registers the project's layers with Keras
 from lrtflite.errors import ModelError
+from lrtflite.files.atomic import replacing
 from lrtflite.host.first_batch import FirstBatch, add_first_batch
-from lrtflite.whole_file import replacing
 
 # Errors of Keras and h5py for files that are damaged, not a model, or have unregistered layers.
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile)

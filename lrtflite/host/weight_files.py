@@ -25,10 +25,10 @@ import tf_keras as keras
 from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
+from lrtflite.files.atomic import replacing
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.family import MOBILENET_V1_FAMILY, Family
 from lrtflite.host.model_file import UNREADABLE, first_line, load_model, writing_model
-from lrtflite.whole_file import replacing
 
 KERAS_EPSILON = 1e-3
 BRN_EPSILON = 1e-5

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import StateError, TooShort
+from lrtflite.files.tensors import Outgoing, TensorFile, damaged
 from lrtflite.replay.policies import Indices
-from lrtflite.tensor_file import Outgoing, TensorFile, damaged
 
 CODES, CHECKS = "memory/codes", "memory/checks"
 # Maximum number of files that the rows of a memory are spread over.

@@ -15,9 +15,9 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite import Bundle, Learner
-from lrtflite.regular_file import FileSource
+from lrtflite.files.reading import FileSource
+from lrtflite.files.tensors import DIGEST, Outgoing, TensorFile, write_tensors
 from lrtflite.state_folder import newest_state
-from lrtflite.tensor_file import DIGEST, Outgoing, TensorFile, write_tensors
 from lrtflite_cli.group import cli
 from scripted_losses import CASES, ENOUGH_LOSS, EPOCHS, EXTRA_STEPS, PASS
 

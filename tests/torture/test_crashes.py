@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 
 from failing_disk import Files, power_cuts, recording
-from lrtflite import regular_file
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import StateError
+from lrtflite.files import reading as regular_file
 from lrtflite.state_file import State
 from lrtflite.state_folder import newest_state
 from states import contents, patterns, put, state, value, write_all

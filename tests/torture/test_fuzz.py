@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
+from lrtflite.files.reading import BytesSource
+from lrtflite.files.tensors import METADATA, Outgoing, TensorFile, write_tensors
 from lrtflite.flatbuffer_ops import read_ops
 from lrtflite.flatbuffer_signatures import read_signatures
 from lrtflite.folded_history import Folded
@@ -28,12 +30,10 @@ from lrtflite.golden_file import read_golden
 from lrtflite.history import History
 from lrtflite.manifest import OPTIONAL
 from lrtflite.manifest_reading import read_manifest
-from lrtflite.regular_file import BytesSource
 from lrtflite.state_file import open_state, read_opened, read_state, write_state
 from lrtflite.state_folder import newest_state
 from lrtflite.state_meta import Record
 from lrtflite.taught_session import TaughtSession
-from lrtflite.tensor_file import METADATA, Outgoing, TensorFile, write_tensors
 from states import contents, meta_of, put, state, write_all
 
 EXAMPLES = int(os.environ.get("LRTFLITE_FUZZ", "60"))

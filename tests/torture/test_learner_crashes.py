@@ -20,8 +20,9 @@ import pytest
 
 from failing_disk import Files, Recorder, power_cuts, recording
 from fake_bundle import frames
-from lrtflite import Learner, regular_file
+from lrtflite import Learner
 from lrtflite.errors import StateError
+from lrtflite.files import reading as regular_file
 from states import contents, write_all
 
 TIMES = int(os.environ.get("LRTFLITE_TORTURE", "1"))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.contract import ZERO
-from lrtflite.whole_file import replacing, writing
+from lrtflite.files.atomic import replacing, writing
 from lrtflite_converters.inference.baking import baked_graph
 from lrtflite_converters.inference.classes import keep_classes
 from lrtflite_converters.inference.folding import fold

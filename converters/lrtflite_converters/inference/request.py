@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import InputError, LrtfliteError, StateError
+from lrtflite.files.atomic import check_writable, writing
 from lrtflite.initial_state import read_initial
 from lrtflite.state_file import State, read_state
 from lrtflite.state_fit import StateForm
 from lrtflite.state_folder import newest_state
-from lrtflite.whole_file import check_writable, writing
 
 LABELS_FILE = "labels.txt"
 FLOAT, INT8 = "float32", "int8"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import InputError
+from lrtflite.files.tensors import Outgoing
 from lrtflite.frame_checks import check_frames
 from lrtflite.initial_state import learned_labels
 from lrtflite.latents import check_latents
@@ -22,7 +23,6 @@ from lrtflite.runtime import Model
 from lrtflite.session import OnProgress, Phase, Session, SessionReport
 from lrtflite.slots import Slots, for_each
 from lrtflite.state_file import write_whole
-from lrtflite.tensor_file import Outgoing
 from lrtflite.training import Training
 from lrtflite_firmware_sim.rivals import RIVALS
 from lrtflite_firmware_sim.rivals.rival import Floats, Rival

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
+from lrtflite.files.atomic import replacing
 from lrtflite.host.model_file import first_line, writing_model
-from lrtflite.whole_file import replacing
 
 
 @dataclass(frozen=True)

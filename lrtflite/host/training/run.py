@@ -11,6 +11,7 @@ import tf_keras as keras
 
 from lrtflite.data import FrameSource
 from lrtflite.errors import ModelError, SessionCancelled
+from lrtflite.files.atomic import check_writable
 from lrtflite.host.family import find_family
 from lrtflite.host.first_batch import KEPT_FRAMES, FirstBatch
 from lrtflite.host.model_file import save_model, writing_model
@@ -30,7 +31,6 @@ from lrtflite.host.training.result import TrainResult
 from lrtflite.host.training.sgd import SgdTrainer
 from lrtflite.host.weights import mobilenet_with_weights
 from lrtflite.replay.policies import balanced_choice
-from lrtflite.whole_file import check_writable
 
 
 def train(

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrtflite.regular_file import FileSource, each_chunk
+from lrtflite.files.reading import FileSource, each_chunk
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.digest import File
 from lrtflite.errors import DamagedState, StateError, TooShort
-from lrtflite.regular_file import Source, each_chunk
-from lrtflite.strict_json import strict_json
+from lrtflite.files.digest import File
+from lrtflite.files.reading import Source, each_chunk
+from lrtflite.files.strict_json import strict_json
 
 DIGEST, DIGEST_BYTES = "sha256", 32
 METADATA = "__metadata__"

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from lrtflite.undisturbed import undisturbed
+from lrtflite.files.deferred_signals import undisturbed
 
 PREFIX = "lrtflite-"
 LOCK = "lrtflite.lock"

@@ -1,0 +1,1 @@
+"""Files on disk: hostile reads within limits, all-or-nothing writes."""
