@@ -28,12 +28,12 @@ from worlds import Latents
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.contract import ZERO
 from lrtflite.data import StreamOptions, nic_stream, open_source
-from lrtflite.machine import this_machine
 from lrtflite.metrics import accuracy
 from lrtflite.moments import adapt_moments
 from lrtflite.replay.policies import POLICIES
 from lrtflite.runtime import Model, describe_runtime, pick_runtime
 from lrtflite.session import Session
+from lrtflite.system.machine import this_machine
 
 AGAIN = "extracted again"
 

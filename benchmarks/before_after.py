@@ -28,7 +28,7 @@ from statistics import median
 
 from bundles import BUILD, IMAGENET, ROOT, say
 
-from lrtflite.machine import this_machine
+from lrtflite.system.machine import this_machine
 
 APP = ("--protocol", "app", "--dataset", "synthetic?frames=100&test_frames=1")
 DEEP = ("--dataset", "synthetic?frames=5&test_frames=1", "--replay-size", "1500")

@@ -24,8 +24,8 @@ from bundles import IMAGENET, PHOTOGRAPHS, converted, lrtflite
 from lrtflite import Learner
 from lrtflite.data import open_source
 from lrtflite.errors import LrtfliteError
-from lrtflite.machine import this_machine
 from lrtflite.runtime import RUNTIMES, describe_runtime, installed_runtimes
+from lrtflite.system.machine import this_machine
 
 FRAMES_PER_CLASS = 10
 DATASET = f"folder:{PHOTOGRAPHS}"

@@ -25,9 +25,9 @@ from lrtflite import Learner, history
 from lrtflite.committed_state import CommittedState
 from lrtflite.errors import StateError
 from lrtflite.history import BLOCK, MOST_LABELS, History
-from lrtflite.machine import this_machine
 from lrtflite.model_state import save_models
 from lrtflite.slots import Slots
+from lrtflite.system.machine import this_machine
 from lrtflite.taught_session import TaughtSession
 
 # More sessions and labels than any history has, so that all of them stay in full.

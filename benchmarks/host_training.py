@@ -25,7 +25,7 @@ from bundles import IMAGENET, PHOTOGRAPHS, say
 from lrtflite.data import FrameSource, open_source
 from lrtflite.errors import DataError, LrtfliteError
 from lrtflite.host.training import FIRST_BATCH, TrainOptions, TrainResult, train
-from lrtflite.machine import this_machine
+from lrtflite.system.machine import this_machine
 
 CLASSES = 10
 # Photographs of each class that are held out.

@@ -30,8 +30,8 @@ from numpy.typing import NDArray
 
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.data import Clip, open_source
-from lrtflite.machine import this_machine
 from lrtflite.runtime import describe_runtime, pick_runtime
+from lrtflite.system.machine import this_machine
 from lrtflite_cli.rate_options import chosen_rates
 
 SHIPPED, LATER, PICTURES = 10, 5, 20

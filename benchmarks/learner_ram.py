@@ -26,11 +26,11 @@ from lrtflite import Learner
 from lrtflite.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.model_state import save_models
-from lrtflite.ram import peak_ram_mb
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime import RUNTIMES, pick_runtime
 from lrtflite.state_file import State
+from lrtflite.system.machine import peak_ram_mb
 
 FLOATS, BATCH, DRAWS = 1024, 100, 3000
 # A program that loads one part after another; it must import nothing before it measures.

@@ -21,8 +21,8 @@ import numpy as np
 
 from lrtflite import Learner
 from lrtflite.bundle import demo_bundle
-from lrtflite.machine import this_machine
 from lrtflite.runtime import RUNTIMES, describe_runtime, installed_runtimes
+from lrtflite.system.machine import this_machine
 
 TARGET_S = 0.4
 # The program of a device that wakes up to answer one frame.

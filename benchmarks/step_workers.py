@@ -23,8 +23,8 @@ import numpy as np
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
-from lrtflite.quiet import quiet_stderr
 from lrtflite.runtime import RUNTIMES, Model
+from lrtflite.system.quiet import quiet_stderr
 
 # Suffix of a runtime that infers instead of training.
 ANSWER = "-answer"

@@ -26,11 +26,11 @@ from worlds import Latents, World, extract, learn_stream
 from lrtflite import Bundle, LrtfliteError, Training
 from lrtflite.bundle import demo_bundle
 from lrtflite.contract import ZERO
-from lrtflite.machine import this_machine
 from lrtflite.metrics import accuracy
 from lrtflite.minibatch import Patterns, minibatches
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.runtime import Model, describe_runtime
+from lrtflite.system.machine import this_machine
 
 # Epochs of cumulative, and of naive in each session.
 LONG = 40

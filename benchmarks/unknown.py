@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from worlds import World, extract
 
 from lrtflite import Bundle, Learner, LrtfliteError
-from lrtflite.machine import this_machine
 from lrtflite.prediction import Answers
 from lrtflite.runtime import describe_runtime
+from lrtflite.system.machine import this_machine
 
 HEADS = ("lda", "cwr", "ncm")
 JUDGES = ("familiarity", "cosine", "probability")

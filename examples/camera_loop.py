@@ -23,7 +23,7 @@ from camera_console import Lines, Notes, Screen
 from cameras import Camera, CameraError, Picture, open_camera
 
 from lrtflite import Bundle, Learner, LrtfliteError, Progress, fit_frame
-from lrtflite.quiet import quiet_stderr
+from lrtflite.system.quiet import quiet_stderr
 
 HELP = """\
 NAME             look for {seconds:g} s and learn the thing in front of the camera as NAME

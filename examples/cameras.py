@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import LrtfliteError
-from lrtflite.extras import require
+from lrtflite.system.extras import require
 
 Picture = NDArray[np.uint8]  # (H, W, 3) RGB
 Pictures = Generator[Picture, None, None]

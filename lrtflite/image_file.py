@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import InputError, UnreadableFile
-from lrtflite.extras import missing
 from lrtflite.frames import fit_frame
+from lrtflite.system.extras import missing
 
 if TYPE_CHECKING:
     from PIL.Image import Image

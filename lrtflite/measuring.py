@@ -20,11 +20,10 @@ from lrtflite.bundle import Bundle
 from lrtflite.costs import SESSION_FRAMES, Costs
 from lrtflite.feeding import NOTHING
 from lrtflite.learner import Learner
-from lrtflite.machine import this_machine
 from lrtflite.model_state import save_models
-from lrtflite.ram import peak_ram_mb
 from lrtflite.runtime import default_threads, describe_runtime
 from lrtflite.session import Phase
+from lrtflite.system.machine import peak_ram_mb, this_machine
 
 # Patterns in the measured session, each in a separate class. A step costs the same with any number
 # of them.

@@ -13,7 +13,7 @@ import threading
 from functools import lru_cache
 
 from lrtflite.errors import PluginError
-from lrtflite.installed import may_have_entry_points
+from lrtflite.system.extras import may_have_entry_points
 
 VARIABLE = "LRTFLITE_PLUGINS"
 GROUP = "lrtflite.plugins"

@@ -19,9 +19,8 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.errors import BundleError, RuntimeMissing
-from lrtflite.extras import pip_command
-from lrtflite.installed import installed_version
 from lrtflite.mapped_file import release_pages
+from lrtflite.system.extras import installed_version, pip_command
 from lrtflite.table import Table
 
 # Name that stands for the first installed runtime.

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from lrtflite.errors import BundleError, InputError, NotRegular
-from lrtflite.extras import require
 from lrtflite.files.atomic import write_whole, writing
 from lrtflite.files.reading import read_whole
+from lrtflite.system.extras import require
 
 MANIFEST_FILE, SIGNATURE_FILE = "manifest.json", "manifest.sig"
 SIGNATURE_BYTES = 64

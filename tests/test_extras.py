@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lrtflite.errors import MissingExtra
-from lrtflite.extras import EXTRAS, missing, pip_command, require
+from lrtflite.system.extras import EXTRAS, missing, pip_command, require
 
 ROOT = Path(__file__).parent.parent
 # Distribution -> import name, where underscores are not the only difference.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lrtflite.installed import installed_version, may_have_entry_points
+from lrtflite.system.extras import installed_version, may_have_entry_points
 
 
 @pytest.mark.parametrize("name", ["numpy", "click", "Pillow", "ai-edge-litert", "tflite_runtime"])

@@ -131,7 +131,8 @@ def test_without_the_extra(
 ) -> None:
     real = __import__("importlib.util").util.find_spec
     monkeypatch.setattr(
-        "lrtflite.extras.find_spec", lambda name: None if name == "cryptography" else real(name)
+        "lrtflite.system.extras.find_spec",
+        lambda name: None if name == "cryptography" else real(name),
     )
     with pytest.raises(MissingExtra, match=r"pip install 'lrtflite\[sign\]'"):
         Learner.open(signed, require_signature=keys[1])

@@ -42,7 +42,7 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     options are defaults, which a device can change in each session.
     """
     from lrtflite.destination import Destination
-    from lrtflite.extras import require
+    from lrtflite.system.extras import require
     from lrtflite_converters.options import ExportOptions
     from lrtflite_converters.quantise.options import quantise_options
     from lrtflite_converters.source import Source, read_labels

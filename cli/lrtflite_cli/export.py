@@ -64,7 +64,7 @@ def command(
     learned what the bundle was taught before it shipped.
     """
     from lrtflite.bundle import Bundle
-    from lrtflite.extras import require
+    from lrtflite.system.extras import require
     from lrtflite_converters.inference.request import (
         Files,
         check_float,
@@ -82,7 +82,7 @@ def command(
     if calibrate is not None:
         check_float(opened)
         frames = _read(calibrate, opened.manifest.input_size, skip_unreadable=skip_unreadable)
-    from lrtflite.quiet import quiet_stderr
+    from lrtflite.system.quiet import quiet_stderr
     from lrtflite_cli.progress import stages
 
     with raising(), stages() as stage:

@@ -12,7 +12,7 @@ import click
 from lrtflite import __version__
 from lrtflite.arguments import printable
 from lrtflite.errors import LrtfliteError, SessionCancelled
-from lrtflite.extras import EXTRAS, missing
+from lrtflite.system.extras import EXTRAS, missing
 from lrtflite_cli import interrupts
 
 # Command -> its line in `lrtflite --help`. A command's module is imported only when it is called.

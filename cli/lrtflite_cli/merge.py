@@ -58,7 +58,7 @@ def command(
     strategies lda and ncm can be merged, because their states are sums.
     """
     from lrtflite.merging import merge
-    from lrtflite.quiet import quiet_stderr
+    from lrtflite.system.quiet import quiet_stderr
     from lrtflite_cli.interrupts import raising
 
     # The runtimes announce their delegate on stderr.

@@ -62,7 +62,7 @@ def command(
     from lrtflite.data import open_source, skipped_files, source_notes
     from lrtflite.destination import Destination
     from lrtflite.learner import Learner
-    from lrtflite.quiet import quiet_stderr
+    from lrtflite.system.quiet import quiet_stderr
     from lrtflite.teaching import teach
     from lrtflite_cli.progress import phases
     from lrtflite_firmware_sim.watcher import LineWatcher

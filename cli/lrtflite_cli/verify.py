@@ -31,7 +31,7 @@ def command(bundle: str, runtime: str, require_signature: str | None, as_json: b
     models run in a child process, so that a crash becomes an error; this is not a sandbox.
     """
     from lrtflite.arguments import printable
-    from lrtflite.quiet import quiet_stderr
+    from lrtflite.system.quiet import quiet_stderr
     from lrtflite.verify import verify_bundle
 
     # The runtimes print a line about their delegate on stderr.

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from lrtflite.comparison import MOST_ROUNDING
 from lrtflite.errors import ModelError
-from lrtflite.quiet import quiet_stderr
 from lrtflite.runtime import Signature, Tensor
+from lrtflite.system.quiet import quiet_stderr
 from lrtflite_converters.foreign_file import ForeignFile
 from lrtflite_converters.foreign_surgery import add_contract
 from lrtflite_converters.latent_range import MOST_DEVIATIONS, UNKNOWN

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lrtflite.extras import missing
+from lrtflite.system.extras import missing
 from lrtflite_firmware_sim.results import Simulation
 from lrtflite_firmware_sim.summary import first_text
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.errors import DataError
-from lrtflite.machine import Machine
 from lrtflite.metrics import percentiles
+from lrtflite.system.machine import Machine
 
 FORMAT = 2
 # Field -> key in the JSON, where the two differ.

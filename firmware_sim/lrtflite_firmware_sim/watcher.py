@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TextIO
 
 from lrtflite.data import OnFile
-from lrtflite.extras import missing
+from lrtflite.system.extras import missing
 from lrtflite_firmware_sim.results import SessionResult, StartResult
 
 if TYPE_CHECKING:

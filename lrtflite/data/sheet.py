@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from lrtflite.data.overview import Amount
 from lrtflite.data.source import Clip, Frame, FrameSource, Part
 from lrtflite.evenly import evenly
-from lrtflite.extras import require
+from lrtflite.system.extras import require
 
 if TYPE_CHECKING:
     from PIL.Image import Image

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 
-from lrtflite.extras import require
-from lrtflite.quiet import quiet_stderr
+from lrtflite.system.extras import require
+from lrtflite.system.quiet import quiet_stderr
 
 require("tensorflow", "tf_keras")
 

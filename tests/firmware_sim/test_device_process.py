@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.errors import BundleError, InputError, LrtfliteError, NoFreeSlot
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.ram import peak_ram_bytes
+from lrtflite.system.machine import peak_ram_bytes
 from lrtflite.training import Training
 from lrtflite_firmware_sim.device_process import DeviceProcess
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import ConversionError
 from lrtflite.host.network import Network
-from lrtflite.quiet import quiet_stderr
+from lrtflite.system.quiet import quiet_stderr
 from lrtflite_converters.features import Features
 from lrtflite_converters.quantise.scaling import FrameScaling
 from lrtflite_converters.signature import Outputs

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite.errors import ConversionError
-from lrtflite.quiet import quiet_stderr
+from lrtflite.system.quiet import quiet_stderr
 from lrtflite_converters.quantise.scaling import FrameScaling
 
 # Name under which the converter stores the oldest TFLite version that has all ops of a model.

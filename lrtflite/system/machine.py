@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import platform
+import resource
+import sys
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -71,3 +73,24 @@ def _cpu() -> str:
             if name.strip() == key and value.strip():
                 return value.strip()
     return platform.processor() or platform.machine() or "unknown"
+
+
+_STATUS = Path("/proc/self/status")
+
+
+def peak_ram_mb() -> float:
+    """Return the peak resident memory so far, in MB of 10^6 bytes."""
+    return peak_ram_bytes() / 1e6
+
+
+def peak_ram_bytes() -> int:
+    # On Linux a process inherits `ru_maxrss` from its parent, so a large parent would be counted
+    # too. VmHWM starts at zero in each program.
+    try:
+        for line in _STATUS.read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak

@@ -1,0 +1,1 @@
+"""The machine and its packages: extras, versions, RAM, silence on stderr."""
