@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 
 from lrtflite.errors import ModelError
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 # Maximum number of class slots in a head.
 MOST_CLASSES = 100_000

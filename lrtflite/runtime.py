@@ -21,7 +21,7 @@ from lrtflite.arguments import whole_number
 from lrtflite.errors import BundleError, RuntimeMissing
 from lrtflite.mapped_file import release_pages
 from lrtflite.system.extras import installed_version, pip_command
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 # Name that stands for the first installed runtime.
 AUTO = "auto"

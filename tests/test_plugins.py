@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lrtflite.plugins import load_plugins
+from lrtflite.tables.plugins import load_plugins
 
 BUILT_IN = "algorithm1 balanced reservoir herding fresh"
 READ = """

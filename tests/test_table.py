@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lrtflite.errors import InputError
-from lrtflite.table import Table, first_sentence
+from lrtflite.tables.table import Table, first_sentence
 
 
 def test_what_is_registered_can_be_chosen() -> None:

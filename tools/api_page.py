@@ -38,7 +38,7 @@ SECTIONS = (
     Section("The learner", "lrtflite"),
     Section("Data sets", "lrtflite.data"),
     Section("The simulated device", "lrtflite_firmware_sim"),
-    Section("Tables", "lrtflite.table", ("Table",)),
+    Section("Tables", "lrtflite.tables.table", ("Table",)),
     Section("Policies", "lrtflite.replay.policies", ("Policy", "Stored", "Incoming", "Placement")),
     Section("Codecs", "lrtflite.replay.codecs", ("Codec", "LatentForm")),
     Section("Networks", "lrtflite.networks", ("Architecture",)),

@@ -9,7 +9,7 @@ import click
 
 from lrtflite.networks import NETWORKS
 from lrtflite.replay.codecs import CODECS
-from lrtflite.table import first_sentence
+from lrtflite.tables.table import first_sentence
 from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.learner_options import all_of, memory_options
 from lrtflite_cli.network_option import network_option

@@ -10,7 +10,7 @@ import click
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.replay.policies import POLICIES
 from lrtflite.runtime import AUTO, MOST_THREADS, RUNTIMES, TRUNK_THREADS
-from lrtflite.table import first_sentence
+from lrtflite.tables.table import first_sentence
 from lrtflite_cli.table_option import table_option
 
 signature_option = click.option(

@@ -64,7 +64,7 @@ def _protocol() -> Callable[[Any], Any]:
 
 
 def _rival() -> Callable[[Any], Any]:
-    from lrtflite.table import first_sentence
+    from lrtflite.tables.table import first_sentence
     from lrtflite_firmware_sim.rivals import RIVALS
 
     rivals = " ".join(f"{name}: {first_sentence(entry)}" for name, entry in RIVALS.items())

@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 import click
 
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 
 def table_option(flag: str, table: Table[Any], **settings: Any) -> Callable[[Any], Any]:

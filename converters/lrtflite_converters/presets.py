@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lrtflite.errors import ModelError
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 from lrtflite.training import Rate, Training
 from lrtflite_converters.defaults import Place
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lrtflite.errors import ModelError
 from lrtflite.feeding import Feeding
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 from lrtflite.training import Rate, Training
 from lrtflite_converters.defaults import (
     NCM_TEMPERATURE,

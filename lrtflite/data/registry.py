@@ -15,7 +15,7 @@ from lrtflite.data.choice import ClassChoice
 from lrtflite.data.source import FrameSource, OnFile, SourceRequest
 from lrtflite.data.spec import split_spec
 from lrtflite.errors import DataError, InputError
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 Opener = Callable[[SourceRequest], FrameSource]
 

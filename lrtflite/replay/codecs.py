@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.replay.policies import Indices
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 # Maximum number of latents in any memory; at most layers, the disk is full first.
 MOST_PATTERNS = 100_000_000

@@ -13,7 +13,7 @@ from lrtflite.data import StreamOptions
 from lrtflite.networks import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.replay.policies import POLICIES
-from lrtflite.table import first_sentence
+from lrtflite.tables.table import first_sentence
 from lrtflite_cli.group import cli
 from lrtflite_converters import defaults
 from lrtflite_converters.defaults import Place, sgd_feeding, sgd_rates

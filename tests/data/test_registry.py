@@ -14,7 +14,7 @@ from lrtflite.data import FrameSource, SourceEntry, SourceRequest, open_source, 
 from lrtflite.data.choice import ClassChoice
 from lrtflite.data.registry import SOURCES
 from lrtflite.errors import DataError, InputError
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 requests: list[SourceRequest] = []
 

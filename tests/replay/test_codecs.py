@@ -16,7 +16,7 @@ from lrtflite.replay.codecs import CODECS, LatentForm
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import Indices
 from lrtflite.state_folder import newest_state
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 FLOAT = np.dtype(np.float32)
 # Range of 255 steps of 0.2 each.

@@ -25,7 +25,7 @@ from lrtflite.replay.policies import (
     algorithm1,
     reservoir,
 )
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 FLOAT = np.dtype(np.float32)
 PAIRS = LatentForm((2,), FLOAT, FLOAT, (0.0, 100.0))

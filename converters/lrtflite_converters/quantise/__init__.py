@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Callable
 
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 if TYPE_CHECKING:
     from lrtflite_converters.quantise.preparation import Preparation

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 if TYPE_CHECKING:
     from lrtflite_converters.regularisers.regulariser import Regulariser

@@ -6,7 +6,7 @@ device can run it.
 
 from __future__ import annotations
 
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 from lrtflite_firmware_sim.rivals.rival import Rival
 
 _HERE = "lrtflite_firmware_sim.rivals"

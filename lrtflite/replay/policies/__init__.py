@@ -22,7 +22,7 @@ from lrtflite.replay.policies.policy import (
     Stored,
 )
 from lrtflite.replay.policies.reservoir import reservoir
-from lrtflite.table import Table
+from lrtflite.tables.table import Table
 
 POLICIES: Table[Policy] = Table(
     "policy",

@@ -1,8 +1,8 @@
 """Load plugins: modules of other projects that add entries to this project's tables.
 
 A plugin is named in the environment, `LRTFLITE_PLUGINS=module,other.module`, or by an entry point
-of the group `lrtflite.plugins`. Importing it registers its entries (see `lrtflite.table`). Every
-process loads plugins when it first reads a table, including the simulated device.
+of the group `lrtflite.plugins`. Importing it registers its entries (see `lrtflite.tables.table`).
+Every process loads plugins when it first reads a table, including the simulated device.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Any, Generic, TypeVar, cast
 
 from lrtflite.errors import InputError
-from lrtflite.plugins import load_plugins
+from lrtflite.tables.plugins import load_plugins
 
 Entry = TypeVar("Entry")
 

@@ -1,0 +1,1 @@
+"""Tables of named choices, and the plugins that add to them."""
