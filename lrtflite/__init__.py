@@ -2,8 +2,8 @@
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
-from lrtflite.frames import fit_frame
-from lrtflite.image_file import read_image
+from lrtflite.frames.fit import fit_frame
+from lrtflite.frames.image_file import read_image
 from lrtflite.learner import Learner
 from lrtflite.prediction import Prediction
 from lrtflite.session import Progress, SessionReport

@@ -19,7 +19,7 @@ from lrtflite.class_changes import forget_class, rename_class
 from lrtflite.committed_state import CommittedState
 from lrtflite.destination import Destination
 from lrtflite.errors import InputError
-from lrtflite.frame_checks import check_frames
+from lrtflite.frames.checks import check_frames
 from lrtflite.history import History
 from lrtflite.labels import Label
 from lrtflite.latents import check_latents

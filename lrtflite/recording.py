@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
-from lrtflite.frame_checks import check_frame, check_no_path
+from lrtflite.frames.checks import check_frame, check_no_path
 from lrtflite.manifest import Manifest
 from lrtflite.session import Phase, Session
 

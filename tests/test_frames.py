@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from lrtflite.errors import InputError
-from lrtflite.frame_checks import check_frames
-from lrtflite.frames import fit_frame
+from lrtflite.frames.checks import check_frames
+from lrtflite.frames.fit import fit_frame
 
 
 def rgb(grey: list[list[int]]) -> np.ndarray:
@@ -132,7 +132,10 @@ def test_one_frame_or_a_stack_is_accepted() -> None:
     [
         ([], "got none"),
         (np.zeros((0, 4, 4, 3), np.uint8), "got none"),
-        (np.zeros((2, 5, 4, 3), np.uint8), r"got \(2, 5, 4, 3\); use lrtflite.frames.fit_frame"),
+        (
+            np.zeros((2, 5, 4, 3), np.uint8),
+            r"got \(2, 5, 4, 3\); use lrtflite.frames.fit.fit_frame",
+        ),
         (np.zeros((4, 4), np.uint8), r"got \(4, 4\)"),
         (np.zeros((1, 1, 4, 4, 3), np.uint8), r"got \(1, 1, 4, 4, 3\)"),
         (np.zeros((4, 4, 3), np.float32), "got float32; convert"),

@@ -13,7 +13,7 @@ import lrtflite
 from lrtflite import read_image
 from lrtflite.data.media import read_frames
 from lrtflite.errors import DataError, InputError, MissingExtra
-from lrtflite.frame_checks import check_no_path
+from lrtflite.frames.checks import check_no_path
 
 RED, GREEN, BLUE, WHITE = [255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]
 

@@ -16,8 +16,8 @@ import numpy as np
 from lrtflite.data.picture_ends import read_ends
 from lrtflite.data.source import Frame
 from lrtflite.errors import DataError, UnreadableFile
-from lrtflite.frames import fit_frame
-from lrtflite.image_file import open_image, unreadable, upright_rgb
+from lrtflite.frames.fit import fit_frame
+from lrtflite.frames.image_file import open_image, unreadable, upright_rgb
 from lrtflite.system.extras import missing
 
 STILLS = (".jpg", ".jpeg", ".png", ".bmp")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lrtflite.bundle import Bundle
 from lrtflite.errors import InputError
 from lrtflite.files.tensors import Outgoing
-from lrtflite.frame_checks import check_frames
+from lrtflite.frames.checks import check_frames
 from lrtflite.initial_state import learned_labels
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError
-from lrtflite.frame_checks import check_no_path
+from lrtflite.frames.checks import check_no_path
 
 
 def fit_frame(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:

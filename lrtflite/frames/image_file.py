@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import InputError, UnreadableFile
-from lrtflite.frames import fit_frame
+from lrtflite.frames.fit import fit_frame
 from lrtflite.system.extras import missing
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ def check_frames(frames: ArrayLike | Sequence[NDArray[np.uint8]], size: int) -> 
     if stack.ndim != 4 or stack.shape[1:] != (size, size, 3):
         raise InputError(
             f"Expected frames of shape {wanted}, got {np.shape(frames)}; "
-            f"use lrtflite.frames.fit_frame(image, {size})"
+            f"use lrtflite.fit_frame(image, {size})"
         )
     return np.ascontiguousarray(stack)
 

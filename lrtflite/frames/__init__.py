@@ -1,0 +1,1 @@
+"""Frames: pictures of the size that a model takes."""
