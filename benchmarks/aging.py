@@ -31,7 +31,7 @@ from lrtflite.data import StreamOptions, nic_stream, open_source
 from lrtflite.metrics import accuracy
 from lrtflite.moments import adapt_moments
 from lrtflite.replay.policies import POLICIES
-from lrtflite.runtime import Model, describe_runtime, pick_runtime
+from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.session import Session
 from lrtflite.system.machine import this_machine
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from lrtflite.errors import LrtfliteError
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.runtime import RUNTIMES, installed_runtimes
+from lrtflite.runtime.model import RUNTIMES, installed_runtimes
 from lrtflite.system.machine import this_machine
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 from lrtflite_firmware_sim.plan import APP_EPOCHS, APP_FRAMES, APP_NEW

@@ -29,7 +29,7 @@ from worlds import World, extract
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.metrics import accuracy
 from lrtflite.networks import NETWORKS
-from lrtflite.runtime import describe_runtime, pick_runtime
+from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
 
 ONE_BY_ONE = {"photographs": 0, "shifted": 1000, "synthetic": 1000}  # seed of the data set

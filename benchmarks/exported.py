@@ -24,7 +24,7 @@ from bundles import IMAGENET, PHOTOGRAPHS, converted, lrtflite
 from lrtflite import Learner
 from lrtflite.data import open_source
 from lrtflite.errors import LrtfliteError
-from lrtflite.runtime import RUNTIMES, describe_runtime, installed_runtimes
+from lrtflite.runtime.model import RUNTIMES, describe_runtime, installed_runtimes
 from lrtflite.system.machine import this_machine
 
 FRAMES_PER_CLASS = 10

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.data import Clip, open_source
-from lrtflite.runtime import describe_runtime
+from lrtflite.runtime.model import describe_runtime
 from lrtflite.system.machine import this_machine
 
 DRAWS = "accuracy of each draw"

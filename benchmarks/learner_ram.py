@@ -28,7 +28,7 @@ from lrtflite.checkpoint import Checkpoint
 from lrtflite.model_state import save_models
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import Content, ReplayMemory
-from lrtflite.runtime import RUNTIMES, pick_runtime
+from lrtflite.runtime.model import RUNTIMES, pick_runtime
 from lrtflite.state_file import State
 from lrtflite.system.machine import peak_ram_mb
 
@@ -57,7 +57,7 @@ row("numpy")
 import lrtflite
 row("this package")
 import importlib
-from lrtflite.runtime import RUNTIMES, Model
+from lrtflite.runtime.model import RUNTIMES, Model
 bundle, runtime = lrtflite.Bundle.open(sys.argv[1]), sys.argv[2]
 importlib.import_module(RUNTIMES[runtime][1])
 row("the runtime's library")

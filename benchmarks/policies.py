@@ -26,7 +26,7 @@ from worlds import extract, learn_stream
 from lrtflite import LrtfliteError
 from lrtflite.metrics import accuracy
 from lrtflite.replay.policies import POLICIES
-from lrtflite.runtime import describe_runtime, pick_runtime
+from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
 
 SEEDS = {

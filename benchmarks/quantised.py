@@ -24,7 +24,7 @@ from worlds import World, extract
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.data import open_source
 from lrtflite.metrics import accuracy
-from lrtflite.runtime import Model, describe_runtime, pick_runtime
+from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
 
 CASE = CASES["photographs"]

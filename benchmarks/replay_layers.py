@@ -27,7 +27,7 @@ from worlds import World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
 from lrtflite.metrics import accuracy
-from lrtflite.runtime import describe_runtime, pick_runtime
+from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
 
 

@@ -22,7 +22,7 @@ from bundles import PHOTOGRAPHS, lrtflite, say
 from lrtflite import Learner
 from lrtflite.data import FrameSource, open_source, whole_batch
 from lrtflite.errors import LrtfliteError
-from lrtflite.runtime import describe_runtime
+from lrtflite.runtime.model import describe_runtime
 from lrtflite.system.machine import this_machine
 from lrtflite.teaching import recognise, teach
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from lrtflite import Learner
 from lrtflite.bundle import demo_bundle
-from lrtflite.runtime import RUNTIMES, describe_runtime, installed_runtimes
+from lrtflite.runtime.model import RUNTIMES, describe_runtime, installed_runtimes
 from lrtflite.system.machine import this_machine
 
 TARGET_S = 0.4

@@ -23,7 +23,7 @@ import numpy as np
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
-from lrtflite.runtime import RUNTIMES, Model
+from lrtflite.runtime.model import RUNTIMES, Model
 from lrtflite.system.quiet import quiet_stderr
 
 # Suffix of a runtime that infers instead of training.

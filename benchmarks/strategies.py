@@ -29,7 +29,7 @@ from worlds import World, extract
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.metrics import accuracy, class_accuracy
 from lrtflite.networks import NETWORKS
-from lrtflite.runtime import describe_runtime, pick_runtime
+from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
 
 AT_LAST = ("cwr", "ewc", "lwf", "naive", "lda", "dslda", "ncm")

@@ -29,7 +29,7 @@ from lrtflite.contract import ZERO
 from lrtflite.metrics import accuracy
 from lrtflite.minibatch import Patterns, minibatches
 from lrtflite.replay.memory import ReplayMemory
-from lrtflite.runtime import Model, describe_runtime
+from lrtflite.runtime.model import Model, describe_runtime
 from lrtflite.system.machine import this_machine
 
 # Epochs of cumulative, and of naive in each session.

@@ -31,7 +31,7 @@ from step_workers import ANSWER, Worker
 from lrtflite.bundle import Bundle
 from lrtflite.errors import LrtfliteError
 from lrtflite.layer_names import REPLAY_LAYERS
-from lrtflite.runtime import describe_runtime, installed_runtimes, pick_runtime
+from lrtflite.runtime.model import describe_runtime, installed_runtimes, pick_runtime
 from lrtflite.system.machine import this_machine
 
 LAYER, BATCH, NEW = "conv5_4/dw", 128, 21

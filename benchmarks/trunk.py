@@ -25,7 +25,7 @@ from worlds import World, extract
 
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.metrics import accuracy
-from lrtflite.runtime import describe_runtime, pick_runtime
+from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
 
 # Sessions that are left out of the times: the memory is small in them.

@@ -25,7 +25,7 @@ from worlds import World, extract
 
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.prediction import Answers
-from lrtflite.runtime import describe_runtime
+from lrtflite.runtime.model import describe_runtime
 from lrtflite.system.machine import this_machine
 
 HEADS = ("lda", "cwr", "ncm")

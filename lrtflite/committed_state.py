@@ -21,7 +21,7 @@ from lrtflite.learner_options import LearnerOptions
 from lrtflite.loaded_models import LoadedModels
 from lrtflite.model_state import restore_models, save_models
 from lrtflite.replay.memory import Content, ReplayMemory
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 from lrtflite.slots import Slots
 from lrtflite.state_file import Opened, State, read_opened
 from lrtflite.state_fit import StateForm

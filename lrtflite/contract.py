@@ -15,7 +15,7 @@ from typing import Union
 import numpy as np
 
 from lrtflite.manifest import Manifest
-from lrtflite.runtime import Signature, Tensor
+from lrtflite.runtime.model import Signature, Tensor
 
 Axis = Union[int, str]
 FEATURES, HEAD = "features", "head"

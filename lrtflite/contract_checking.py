@@ -9,7 +9,7 @@ import numpy as np
 from lrtflite.contract import ADAPTS, HEAD, SignatureSpec, Sizes, signatures_of
 from lrtflite.feeding import NOTHING
 from lrtflite.manifest import Manifest
-from lrtflite.runtime import Signature, Tensor
+from lrtflite.runtime.model import Signature, Tensor
 
 
 def breaches(manifest: Manifest, model: str, found: Mapping[str, Signature]) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lrtflite.contract import signatures_of
-from lrtflite.flatbuffer import FlatTable, read_model
+from lrtflite.runtime.flatbuffer import FlatTable, read_model
 
 
 def read_signatures(path: Path) -> dict[str, tuple[str, ...]]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from lrtflite.contract import REPLAYED, ZERO
 from lrtflite.errors import BundleError
 from lrtflite.evenly import evenly
-from lrtflite.runtime import Signature
+from lrtflite.runtime.model import Signature
 
 Arrays = dict[str, NDArray[Any]]
 # Maximum number of values kept per tensor, evenly spread, so that a bundle does not hold every

@@ -13,7 +13,7 @@ from lrtflite.contract import REPLAYED
 from lrtflite.errors import InputError
 from lrtflite.feeding import NOTHING
 from lrtflite.minibatch import Patterns, each_once, gather_steps, minibatches
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 from lrtflite.session import Phase, Session
 from lrtflite.training import Scalars, Training
 

@@ -10,7 +10,7 @@ import numpy as np
 from lrtflite.bundle import INITIAL_FILE, Bundle
 from lrtflite.errors import BundleError, StateError
 from lrtflite.replay.policies import balanced_choice
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 from lrtflite.state_file import State, read_state
 from lrtflite.state_fit import StateForm
 

@@ -11,7 +11,7 @@ from lrtflite.labels import check_label
 from lrtflite.manifest import Manifest
 from lrtflite.replay.memory import check_memory
 from lrtflite.replay.policies import POLICIES
-from lrtflite.runtime import AUTO, MOST_THREADS, check_runtime, default_threads
+from lrtflite.runtime.model import AUTO, MOST_THREADS, check_runtime, default_threads
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from lrtflite.costs import SESSION_FRAMES, Costs
 from lrtflite.feeding import NOTHING
 from lrtflite.learner import Learner
 from lrtflite.model_state import save_models
-from lrtflite.runtime import default_threads, describe_runtime
+from lrtflite.runtime.model import default_threads, describe_runtime
 from lrtflite.session import Phase
 from lrtflite.system.machine import peak_ram_mb, this_machine
 

@@ -34,7 +34,7 @@ from lrtflite.history import History
 from lrtflite.initial_state import read_initial
 from lrtflite.manifest import REFUSE, SOLVE, SUM_BY_CLASS, Manifest
 from lrtflite.merged_memory import merge_memories
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 from lrtflite.state_file import State
 from lrtflite.state_fit import StateForm
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.contract import ZERO
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 
 
 def save_models(head: Model, features: Model) -> dict[str, NDArray[Any]]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 from lrtflite.session import Phase, Session
 from lrtflite.training import Training
 

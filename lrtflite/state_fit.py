@@ -14,7 +14,7 @@ from lrtflite.bundle import Bundle
 from lrtflite.errors import StateError
 from lrtflite.files.tensors import Entry
 from lrtflite.replay.codecs import CODECS
-from lrtflite.runtime import Signature, Tensor
+from lrtflite.runtime.model import Signature, Tensor
 
 
 @dataclass(frozen=True)

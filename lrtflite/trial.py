@@ -21,7 +21,7 @@ from lrtflite.files.atomic import write_whole
 from lrtflite.files.reading import read_whole
 from lrtflite.generations import CHECKED_FILE
 from lrtflite.manifest_reading import read_manifest
-from lrtflite.runtime import Model, describe_runtime, pick_runtime
+from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 
 # Seconds after which the golden session counts as endless; a slow board takes a minute.
 MOST_SECONDS = 900

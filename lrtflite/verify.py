@@ -14,13 +14,13 @@ from lrtflite.comparison import Check, compare, compare_changes, compare_rounded
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError
-from lrtflite.flatbuffer_ops import custom_ops, read_ops
 from lrtflite.golden import CHANGE, MOVED, ROUNDING, Arrays, Runner, fitting, run_golden
 from lrtflite.golden_file import read_golden
 from lrtflite.initial_state import check_initial
 from lrtflite.manifest import Manifest
 from lrtflite.quantisation import Quantisation
-from lrtflite.runtime import Model, describe_runtime, pick_runtime
+from lrtflite.runtime.flatbuffer import custom_ops, read_ops
+from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.trial import run_child
 
 

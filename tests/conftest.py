@@ -16,7 +16,7 @@ from hypothesis import settings
 
 from fake_bundle import FakeModel, make_bundle
 from lrtflite import Learner
-from lrtflite.runtime import installed_runtimes
+from lrtflite.runtime.model import installed_runtimes
 from made_bundles import made_by
 
 ROOT = Path(__file__).resolve().parent.parent

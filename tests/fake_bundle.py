@@ -22,7 +22,7 @@ from lrtflite.feeding import Feeding
 from lrtflite.files.digest import digest
 from lrtflite.manifest import Manifest
 from lrtflite.manifest_reading import read_manifest
-from lrtflite.runtime import Signature, Tensor
+from lrtflite.runtime.model import Signature, Tensor
 
 SIZE, SLOTS, BATCH, NEW = 4, 5, 6, 3
 SHAPE = (SIZE, SIZE, 3)
@@ -82,7 +82,7 @@ def one(value: Any) -> np.ndarray:
 
 
 class FakeModel:
-    """A stand-in for `lrtflite.runtime.Model`; `calls` has each call with its inputs."""
+    """A stand-in for `lrtflite.runtime.model.Model`; `calls` has each call with its inputs."""
 
     runtime = "fake"
 

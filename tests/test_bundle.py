@@ -15,9 +15,9 @@ from lrtflite import Learner
 from lrtflite.bundle import Bundle, demo_bundle
 from lrtflite.errors import BundleError
 from lrtflite.files.digest import digest
-from lrtflite.flatbuffer_ops import custom_ops, read_ops
 from lrtflite.manifest_reading import read_manifest
-from lrtflite.runtime import Model, Tensor, installed_runtimes
+from lrtflite.runtime.flatbuffer import custom_ops, read_ops
+from lrtflite.runtime.model import Model, Tensor, installed_runtimes
 from lrtflite.verify import check_signatures, verify_bundle
 
 LOSSES = "losses of 4 steps in 2 sessions"

@@ -19,7 +19,7 @@ from lrtflite.contract import (
     signatures_of,
 )
 from lrtflite.contract_checking import breaches
-from lrtflite.runtime import Model, Signature, Tensor
+from lrtflite.runtime.model import Model, Signature, Tensor
 
 FLOAT, BYTE = np.dtype(np.float32), np.dtype(np.uint8)
 SIZES = Sizes(

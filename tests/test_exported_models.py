@@ -14,8 +14,8 @@ import pytest
 
 from export_bundles import BUNDLES, SIZE
 from lrtflite import Learner
-from lrtflite.flatbuffer_ops import custom_ops, read_ops
-from lrtflite.runtime import RUNTIMES
+from lrtflite.runtime.flatbuffer import custom_ops, read_ops
+from lrtflite.runtime.model import RUNTIMES
 from made_bundles import made_by
 
 ROOT = Path(__file__).resolve().parent

@@ -8,7 +8,7 @@ import pytest
 
 from lrtflite.errors import BundleError
 from lrtflite.flatbuffer_signatures import describe_signatures, read_signatures
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 
 BUNDLE = Path(__file__).parent / "formats" / "bundle-6"
 

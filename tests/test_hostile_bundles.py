@@ -101,9 +101,9 @@ def test_a_crash_ends_neither_verify_nor_the_first_opening(
     """In a child, loading a model ends the process, as a hostile model can."""
     (tmp_path / "sitecustomize.py").write_text(
         "import os, signal, sys\n"
-        "import lrtflite.runtime\n"
+        "import lrtflite.runtime.model\n"
         "def load(*_, **__): os.kill(os.getpid(), signal.SIGSEGV)\n"
-        "lrtflite.runtime.Model.__init__ = load\n"
+        "lrtflite.runtime.model.Model.__init__ = load\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     with pytest.raises(BundleError, match="SIGSEGV"):

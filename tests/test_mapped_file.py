@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from lrtflite.bundle import Bundle
-from lrtflite.mapped_file import release_pages
-from lrtflite.runtime import Model
+from lrtflite.runtime.mapped_file import release_pages
+from lrtflite.runtime.model import Model
 
 PAGES = 64
 linux = pytest.mark.skipif(sys.platform != "linux", reason="madvise drops pages on Linux only")

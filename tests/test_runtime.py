@@ -16,7 +16,7 @@ import pytest
 from lrtflite.bundle import Bundle
 from lrtflite.contract import ZERO
 from lrtflite.errors import InputError, RuntimeMissing
-from lrtflite.runtime import (
+from lrtflite.runtime.model import (
     RUNTIMES,
     Model,
     default_threads,

@@ -9,7 +9,7 @@ import click
 
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.replay.policies import POLICIES
-from lrtflite.runtime import AUTO, MOST_THREADS, RUNTIMES, TRUNK_THREADS
+from lrtflite.runtime.model import AUTO, MOST_THREADS, RUNTIMES, TRUNK_THREADS
 from lrtflite.tables.table import first_sentence
 from lrtflite_cli.table_option import table_option
 

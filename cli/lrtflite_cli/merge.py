@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrtflite.runtime import AUTO, RUNTIMES
+from lrtflite.runtime.model import AUTO, RUNTIMES
 
 if TYPE_CHECKING:
     from lrtflite.fleet import Device

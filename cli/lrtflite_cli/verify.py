@@ -8,7 +8,7 @@ from dataclasses import asdict
 import click
 
 from lrtflite.errors import BundleError
-from lrtflite.runtime import AUTO, RUNTIMES
+from lrtflite.runtime.model import AUTO, RUNTIMES
 from lrtflite_cli.learner_options import signature_option
 
 

@@ -23,7 +23,7 @@ from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
 from lrtflite.manifest import Manifest
 from lrtflite.quantisation import HIGHEST, LOWEST, Quantisation
-from lrtflite.runtime import describe_runtime, installed_runtimes
+from lrtflite.runtime.model import describe_runtime, installed_runtimes
 from lrtflite.training import Training
 from lrtflite_converters import on_device
 from lrtflite_converters.blocks.block import Chain

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from lrtflite.comparison import MOST_ROUNDING
 from lrtflite.errors import ModelError
-from lrtflite.runtime import Signature, Tensor
+from lrtflite.runtime.model import Signature, Tensor
 from lrtflite.system.quiet import quiet_stderr
 from lrtflite_converters.foreign_file import ForeignFile
 from lrtflite_converters.foreign_surgery import add_contract
@@ -69,7 +69,7 @@ class ForeignFeatures:
         }
 
     def run(self, signature: str, **inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Call `extract` with frames, as `lrtflite.runtime.Model` does."""
+        """Call `extract` with frames, as `lrtflite.runtime.model.Model` does."""
         return {"latents": self._extract(inputs["frames"])}
 
     def to_bytes(self) -> bytes:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from lrtflite.costs import Costs
 from lrtflite.errors import ConversionError
-from lrtflite.runtime import RUNTIMES, describe_runtime
+from lrtflite.runtime.model import RUNTIMES, describe_runtime
 
 
 def verify(bundle: Path, runtime: str) -> None:

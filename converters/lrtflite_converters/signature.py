@@ -10,7 +10,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from lrtflite.contract import SignatureSpec, Sizes
-from lrtflite.runtime import Signature, Tensor
+from lrtflite.runtime.model import Signature, Tensor
 from lrtflite_converters.tflite import to_tflite
 
 Outputs = dict[str, tf.Tensor]
@@ -81,7 +81,7 @@ class SignedModule(tf.Module):
         self.signatures[spec.name] = Signature(inputs, outputs)
 
     def run(self, signature: str, **inputs: NDArray[Any]) -> dict[str, NDArray[Any]]:
-        """Call a signature with arrays, as `lrtflite.runtime.Model` does."""
+        """Call a signature with arrays, as `lrtflite.runtime.model.Model` does."""
         given = {name: tf.constant(value) for name, value in inputs.items()}
         return {name: value.numpy() for name, value in self.functions[signature](**given).items()}
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite.errors import ConversionError
-from lrtflite.flatbuffer_ops import custom_ops, read_ops
+from lrtflite.runtime.flatbuffer import custom_ops, read_ops
 
 _REWRITE = "write the head or the network with other ops"
 

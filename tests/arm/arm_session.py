@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import Learner
-from lrtflite.runtime import describe_runtime
+from lrtflite.runtime.model import describe_runtime
 from lrtflite.verify import verify_bundle
 
 # Classes of each session: two new ones, then one learned and one new, then a new one alone.

@@ -16,7 +16,7 @@ from arm_frames import draw_frames
 from emulated import ROOT, arm_session, missing, native_session
 
 from lrtflite import Bundle
-from lrtflite.runtime import RUNTIMES, installed_runtimes
+from lrtflite.runtime.model import RUNTIMES, installed_runtimes
 
 Runs = dict[tuple[str, str], "Future[dict[str, Any]]"]
 

@@ -12,9 +12,9 @@ import tf_keras as keras
 from keras_reference import small_network
 
 from lrtflite.bundle import Bundle
-from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
+from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.options import ExportOptions
 
@@ -22,7 +22,7 @@ DEVICE = """
 import sys
 from pathlib import Path
 import numpy as np
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 path, runtime, inputs, outputs = sys.argv[1:]
 frames, zero = np.load(inputs), np.zeros(1, np.float32)
 features = Model(Path(path), runtime=runtime)

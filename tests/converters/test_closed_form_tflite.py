@@ -11,14 +11,14 @@ import pytest
 from closed_form_head import TEMPERATURE, Clouds, forget, make_head, saved, scores, teach
 
 from lda_reference import LdaReference, far_apart
-from lrtflite.flatbuffer_ops import custom_ops
+from lrtflite.runtime.flatbuffer import custom_ops
 
 SLOTS, FEATURES, BATCH = 5, 48, 16
 DEVICE = """
 import sys
 from pathlib import Path
 import numpy as np
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 path, runtime, inputs, outputs = sys.argv[1:]
 data, zero = np.load(inputs), np.zeros(1, np.float32)
 head = Model(Path(path), runtime=runtime)

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lrtflite.flatbuffer_ops import custom_ops
+from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite_converters import differentiable as ops
 from lrtflite_converters.renorm import Renorm
 from lrtflite_converters.tflite import to_tflite
@@ -219,7 +219,7 @@ DEVICE = """
 import sys
 from pathlib import Path
 import numpy as np
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 path, runtime, inputs, outputs = sys.argv[1:]
 model, data, found = Model(Path(path), runtime=runtime), np.load(inputs), {}
 for name, signature in model.signatures.items():

@@ -9,7 +9,7 @@ import pytest
 from keras_reference import small_network
 
 from lrtflite.contract import ZERO
-from lrtflite.runtime import Signature
+from lrtflite.runtime.model import Signature
 from lrtflite.verify import check_golden
 from lrtflite_converters.export import SplitNetwork, split_network
 from lrtflite_converters.golden import golden_vectors

@@ -15,7 +15,7 @@ import tensorflow as tf
 from cwr_reference import cwr_session
 from lrtflite.contract import ZERO
 from lrtflite.errors import ConversionError
-from lrtflite.flatbuffer_ops import custom_ops
+from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.heads.head import HeadPlan
@@ -154,7 +154,7 @@ DEVICE = """
 import json, sys
 import numpy as np
 from pathlib import Path
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 path, runtime, inputs = sys.argv[1:]
 head = Model(Path(path), runtime=runtime)
 data = np.load(inputs)

@@ -14,7 +14,7 @@ from trunk_head import make_head
 
 from lrtflite.bundle import Bundle
 from lrtflite.errors import ConversionError, DataError, StateError
-from lrtflite.flatbuffer import FlatTable
+from lrtflite.runtime.flatbuffer import FlatTable
 from lrtflite_converters.features import Features
 from lrtflite_converters.heads.head import softmax_over
 from lrtflite_converters.inference import export

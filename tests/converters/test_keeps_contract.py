@@ -15,7 +15,7 @@ from lrtflite.contract_checking import breaches
 from lrtflite.feeding import SESSION
 from lrtflite.host.network import Network
 from lrtflite.manifest import Manifest
-from lrtflite.runtime import Signature, Tensor
+from lrtflite.runtime.model import Signature, Tensor
 from lrtflite_converters.export import SplitNetwork, split_network
 from lrtflite_converters.options import ExportOptions
 

@@ -43,7 +43,7 @@ DEVICE = """
 import sys
 from pathlib import Path
 import numpy as np
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 path, runtime, inputs, outputs = sys.argv[1:]
 model = Model(Path(path), runtime=runtime)
 np.save(outputs, [

@@ -14,11 +14,11 @@ import tf_keras as keras
 from keras_reference import KerasReference, assert_same_changes, extracted, settle
 from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
-from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.network import Network
 from lrtflite.networks import Architecture
+from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite_converters import trunk as trunk_module
 from lrtflite_converters.blocks.block import Block, Chain
 from lrtflite_converters.blocks.joined import Joined
@@ -154,7 +154,7 @@ DEVICE = """
 import sys
 from pathlib import Path
 import numpy as np
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 path, runtime, inputs, outputs = sys.argv[1:]
 data, zero = np.load(inputs), np.zeros(1, np.float32)
 head = Model(Path(path), runtime=runtime)

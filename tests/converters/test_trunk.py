@@ -15,11 +15,11 @@ import tf_keras as keras
 from keras_reference import KerasReference, assert_same_changes, extracted, small_network
 from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
-from lrtflite.flatbuffer_ops import custom_ops
 from lrtflite.host.network import Network
 from lrtflite.host.weights import build_mobilenet_v1
 from lrtflite.layer_names import BLOCKS
-from lrtflite.runtime import installed_runtimes
+from lrtflite.runtime.flatbuffer import custom_ops
+from lrtflite.runtime.model import installed_runtimes
 from lrtflite_converters import trunk as trunk_module
 
 # Three parts: two of eight patterns, enough for products of small images, and one of seven.
@@ -147,7 +147,7 @@ DEVICE = """
 import sys
 from pathlib import Path
 import numpy as np
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 path, runtime, inputs, outputs = sys.argv[1:]
 data = np.load(inputs)
 counts, zero, steps = data["counts"], np.zeros(1, np.float32), len(data["targets"])

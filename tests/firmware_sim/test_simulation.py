@@ -13,7 +13,7 @@ from lrtflite import Learner
 from lrtflite.bundle import demo_bundle
 from lrtflite.data import StreamOptions, make_stream, open_source
 from lrtflite.errors import BundleError
-from lrtflite.runtime import describe_runtime, installed_runtimes
+from lrtflite.runtime.model import describe_runtime, installed_runtimes
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 
 TIMED = ("latency_ms", "session_ms", "session_ms_p50", "peak_ram_mb")

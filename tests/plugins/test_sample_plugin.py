@@ -84,7 +84,7 @@ def test_the_plugins_network_trains_with_the_built_in_strategy(tmp_path: Path, d
 
 @pytest.mark.parametrize("runtime", ["litert", "tflite"])
 def test_it_verifies_on_both_runtimes(bundle: Path, runtime: str) -> None:
-    from lrtflite.runtime import installed_runtimes
+    from lrtflite.runtime.model import installed_runtimes
 
     if runtime not in installed_runtimes():
         pytest.skip(f"the runtime {runtime} is not installed")

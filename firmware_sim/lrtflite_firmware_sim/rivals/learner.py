@@ -19,7 +19,7 @@ from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.recording import record
-from lrtflite.runtime import Model
+from lrtflite.runtime.model import Model
 from lrtflite.session import OnProgress, Phase, Session, SessionReport
 from lrtflite.slots import Slots, for_each
 from lrtflite.state_file import write_whole

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.errors import BundleError, RuntimeMissing
-from lrtflite.mapped_file import release_pages
+from lrtflite.runtime.mapped_file import release_pages
 from lrtflite.system.extras import installed_version, pip_command
 from lrtflite.tables.table import Table
 

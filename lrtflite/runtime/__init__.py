@@ -1,0 +1,1 @@
+"""The TFLite runtimes: the only place that runs a `.tflite` file."""
