@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from lrtflite.bundle import HEAD_FILE, MANIFEST_FILE
+from lrtflite.bundle.bundle import HEAD_FILE, MANIFEST_FILE
 from lrtflite.errors import LrtfliteError
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,7 +24,7 @@ PHOTOGRAPHS = SHARED / "data/caltech50_128"
 
 
 # Files that determine the content of a bundle.
-SOURCES = ("converters", "lrtflite/host", "lrtflite/manifest.py", "lrtflite/layer_names.py")
+SOURCES = ("converters", "lrtflite/host", "lrtflite/bundle/manifest.py", "lrtflite/layer_names.py")
 
 
 def converted(name: str, words: Sequence[str]) -> Path:

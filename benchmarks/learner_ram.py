@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite import Learner
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.model_state import save_models
 from lrtflite.replay.codecs import LatentForm

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite import Learner
-from lrtflite.bundle import demo_bundle
+from lrtflite.bundle.bundle import demo_bundle
 from lrtflite.runtime.model import RUNTIMES, describe_runtime, installed_runtimes
 from lrtflite.system.machine import this_machine
 

@@ -21,7 +21,7 @@ from typing import Any, Callable
 
 import numpy as np
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import LrtfliteError
 from lrtflite.runtime.model import RUNTIMES, Model
 from lrtflite.system.quiet import quiet_stderr

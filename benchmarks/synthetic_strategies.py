@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from worlds import Latents, World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
-from lrtflite.bundle import demo_bundle
+from lrtflite.bundle.bundle import demo_bundle
 from lrtflite.contract import ZERO
 from lrtflite.metrics import accuracy
 from lrtflite.minibatch import Patterns, minibatches

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from lrtflite.manifest import Training
+from lrtflite.bundle.manifest import Training
 
 # Units above conv5_4/dw: kind, input channels, output channels, stride.
 UNITS = (

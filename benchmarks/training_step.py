@@ -28,7 +28,7 @@ import numpy as np
 from bundles import IMAGENET, WEIGHTS, converted, lrtflite, say
 from step_workers import ANSWER, Worker
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import LrtfliteError
 from lrtflite.layer_names import REPLAY_LAYERS
 from lrtflite.runtime.model import describe_runtime, installed_runtimes, pick_runtime

@@ -1,13 +1,13 @@
 """Continual learning on the device, with the algorithm inside the model file."""
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.training import Training
 from lrtflite.errors import LrtfliteError
 from lrtflite.frames.fit import fit_frame
 from lrtflite.frames.image_file import read_image
 from lrtflite.learner import Learner
 from lrtflite.prediction import Prediction
 from lrtflite.session import Progress, SessionReport
-from lrtflite.training import Training
 
 __version__ = "0.1.0"
 __all__ = [

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lrtflite.feeding import SESSION_AND_MEMORY
-from lrtflite.manifest import Manifest
+from lrtflite.bundle.feeding import SESSION_AND_MEMORY
+from lrtflite.bundle.manifest import Manifest
 
 # Minimum number of classes that a trunk should learn in its first session. A trunk that learns its
 # first classes one by one drifts towards the newest one (docs/studies/one-by-one.md).

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import DamagedState, LrtfliteError, StateError
 from lrtflite.history import History

@@ -14,7 +14,7 @@ from typing import Union
 
 import numpy as np
 
-from lrtflite.manifest import Manifest
+from lrtflite.bundle.manifest import Manifest
 from lrtflite.runtime.model import Signature, Tensor
 
 Axis = Union[int, str]

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from lrtflite.bundle.feeding import NOTHING
+from lrtflite.bundle.manifest import Manifest
 from lrtflite.contract import ADAPTS, HEAD, SignatureSpec, Sizes, signatures_of
-from lrtflite.feeding import NOTHING
-from lrtflite.manifest import Manifest
 from lrtflite.runtime.model import Signature, Tensor
 
 

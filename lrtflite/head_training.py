@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.bundle.feeding import NOTHING
+from lrtflite.bundle.training import Scalars, Training
 from lrtflite.contract import REPLAYED
 from lrtflite.errors import InputError
-from lrtflite.feeding import NOTHING
 from lrtflite.minibatch import Patterns, each_once, gather_steps, minibatches
 from lrtflite.runtime.model import Model
 from lrtflite.session import Phase, Session
-from lrtflite.training import Scalars, Training
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lrtflite.bundle import INITIAL_FILE, Bundle
+from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
 from lrtflite.errors import BundleError, StateError
 from lrtflite.replay.policies import balanced_choice
 from lrtflite.runtime.model import Model

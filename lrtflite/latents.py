@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from lrtflite.bundle.manifest import Manifest
 from lrtflite.errors import InputError
-from lrtflite.manifest import Manifest
 
 # Largest overshoot of a latent from rounding, relative to the size of the range.
 ROUNDING = 1e-3

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.destination import Destination
+from lrtflite.bundle.training import Training
 from lrtflite.class_changes import forget_class, rename_class
 from lrtflite.committed_state import CommittedState
-from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.frames.checks import check_frames
 from lrtflite.history import History
@@ -32,7 +33,6 @@ from lrtflite.session import OnProgress, Session, SessionReport
 from lrtflite.shipping import ship
 from lrtflite.slots import Labels, SlotNumbers
 from lrtflite.state_file import State
-from lrtflite.training import Training
 
 # Maximum size of the latents passed to one `infer` call, in bytes.
 AT_ONCE_BYTES = 1 << 20

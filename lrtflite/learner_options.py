@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from lrtflite.arguments import real_number, whole_number
+from lrtflite.bundle.manifest import Manifest
 from lrtflite.labels import check_label
-from lrtflite.manifest import Manifest
 from lrtflite.replay.memory import check_memory
 from lrtflite.replay.policies import POLICIES
 from lrtflite.runtime.model import AUTO, MOST_THREADS, check_runtime, default_threads

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Callable
 
-from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
+from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError

@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from lrtflite.bundle import Bundle
-from lrtflite.costs import SESSION_FRAMES, Costs
-from lrtflite.feeding import NOTHING
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.costs import SESSION_FRAMES, Costs
+from lrtflite.bundle.feeding import NOTHING
 from lrtflite.learner import Learner
 from lrtflite.model_state import save_models
 from lrtflite.runtime.model import default_threads, describe_runtime

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.manifest import REFUSE, SOLVE, SUM_BY_CLASS, Manifest
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.contract import ZERO
 from lrtflite.errors import BundleError, InputError, StateError
@@ -32,7 +33,6 @@ from lrtflite.fleet import (
 )
 from lrtflite.history import History
 from lrtflite.initial_state import read_initial
-from lrtflite.manifest import REFUSE, SOLVE, SUM_BY_CLASS, Manifest
 from lrtflite.merged_memory import merge_memories
 from lrtflite.runtime.model import Model
 from lrtflite.state_file import State

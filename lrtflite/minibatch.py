@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.feeding import SESSION_AND_MEMORY, Feeding
+from lrtflite.bundle.feeding import SESSION_AND_MEMORY, Feeding
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import Indices, Latents, SlotArray
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.bundle.training import Training
 from lrtflite.runtime.model import Model
 from lrtflite.session import Phase, Session
-from lrtflite.training import Training
 
 
 def adapt_moments(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.checkpoint import Checkpoint
 from lrtflite.committed_state import CommittedState
 from lrtflite.initial_state import fit_memory, read_initial

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.bundle.manifest import Manifest
 from lrtflite.errors import InputError
 from lrtflite.extraction import extract_while_arriving
 from lrtflite.frames.checks import check_frame, check_no_path
-from lrtflite.manifest import Manifest
 from lrtflite.session import Phase, Session
 
 Frame = NDArray[np.uint8]

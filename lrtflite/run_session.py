@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.advice import few_classes
+from lrtflite.bundle.training import Training
 from lrtflite.committed_state import CommittedState
 from lrtflite.diagnosis import Answer, Before
 from lrtflite.errors import InputError
@@ -22,7 +23,6 @@ from lrtflite.replay.policies import Latents
 from lrtflite.session import Phase, Session, SessionReport
 from lrtflite.slots import Slots, for_each
 from lrtflite.taught_session import clock
-from lrtflite.training import Training
 
 _log = logging.getLogger("lrtflite")
 

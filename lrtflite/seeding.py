@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lrtflite.bundle import INITIAL_FILE
+from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.history import History
 from lrtflite.learner import Learner
 from lrtflite.state_file import write_state

@@ -6,8 +6,8 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from lrtflite.bundle import FILES, INITIAL_FILE, Bundle, write_manifest
-from lrtflite.destination import Destination
+from lrtflite.bundle.bundle import FILES, INITIAL_FILE, Bundle, write_manifest
+from lrtflite.bundle.destination import Destination
 from lrtflite.files.digest import digest
 from lrtflite.state_file import State, write_state
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.arguments import printable
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import StateError
 from lrtflite.files.tensors import Entry
 from lrtflite.replay.codecs import CODECS

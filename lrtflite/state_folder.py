@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from lrtflite.bundle import INITIAL_FILE
+from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.files.reading import patiently
 from lrtflite.generations import EARLIER, name_of, numbers

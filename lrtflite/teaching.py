@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.destination import Destination
+from lrtflite.bundle.training import Training
 from lrtflite.data import FrameSource, whole_batch
-from lrtflite.destination import Destination
 from lrtflite.errors import InputError
 from lrtflite.learner import Learner
 from lrtflite.session import Phase, Progress, SessionReport
-from lrtflite.training import Training
 
 # Callback with the phase (a name in `Phase`), steps done, and steps in total.
 OnStep = Callable[[str, int, int], None]

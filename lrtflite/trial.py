@@ -13,14 +13,21 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from lrtflite.bundle import FEATURES_FILE, FILES, GOLDEN_FILE, HEAD_FILE, MANIFEST_FILE, Bundle
+from lrtflite.bundle.bundle import (
+    FEATURES_FILE,
+    FILES,
+    GOLDEN_FILE,
+    HEAD_FILE,
+    MANIFEST_FILE,
+    Bundle,
+)
+from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.files.atomic import write_whole
 from lrtflite.files.reading import read_whole
 from lrtflite.generations import CHECKED_FILE
-from lrtflite.manifest_reading import read_manifest
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 
 # Seconds after which the golden session counts as endless; a slow board takes a minute.

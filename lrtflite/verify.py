@@ -9,7 +9,9 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from lrtflite.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, Bundle
+from lrtflite.bundle.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, Bundle
+from lrtflite.bundle.manifest import Manifest
+from lrtflite.bundle.quantisation import Quantisation
 from lrtflite.comparison import Check, compare, compare_changes, compare_rounded
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
@@ -17,8 +19,6 @@ from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.golden import CHANGE, MOVED, ROUNDING, Arrays, Runner, fitting, run_golden
 from lrtflite.golden_file import read_golden
 from lrtflite.initial_state import check_initial
-from lrtflite.manifest import Manifest
-from lrtflite.quantisation import Quantisation
 from lrtflite.runtime.flatbuffer import custom_ops, read_ops
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.trial import run_child

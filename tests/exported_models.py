@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite_converters.inference.export import export_model
 from lrtflite_converters.inference.request import FLOAT, INT8, Files, read_learned
 

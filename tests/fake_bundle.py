@@ -15,13 +15,13 @@ import numpy as np
 
 from learning import DEFAULTS
 from lrtflite import Training
-from lrtflite.bundle import FILES
+from lrtflite.bundle.bundle import FILES
+from lrtflite.bundle.feeding import Feeding
+from lrtflite.bundle.manifest import Manifest
+from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.contract import FEATURES, HEAD, Sizes, signatures_of
 from lrtflite.contract_checking import breaches
-from lrtflite.feeding import Feeding
 from lrtflite.files.digest import digest
-from lrtflite.manifest import Manifest
-from lrtflite.manifest_reading import read_manifest
 from lrtflite.runtime.model import Signature, Tensor
 
 SIZE, SLOTS, BATCH, NEW = 4, 5, 6, 3

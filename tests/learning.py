@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from lrtflite import Learner, Training
-from lrtflite.feeding import SESSION, Feeding
+from lrtflite.bundle.feeding import SESSION, Feeding
+from lrtflite.bundle.training import Rate
 from lrtflite.model_state import save_models
-from lrtflite.training import Rate
 
 # Feeding of a bundle at pool6, and every rate that a CWR* bundle may have.
 DEFAULTS = Training(

@@ -11,7 +11,7 @@ import pytest
 from fake_bundle import SHAPE, FakeModel, make_bundle
 from lrtflite import Learner
 from lrtflite.advice import few_classes
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 
 
 def test_a_trunk_should_learn_several_classes_first(demo: Path) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from lrtflite import Learner
-from lrtflite.bundle import Bundle, demo_bundle
+from lrtflite.bundle.bundle import Bundle, demo_bundle
+from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.errors import BundleError
 from lrtflite.files.digest import digest
-from lrtflite.manifest_reading import read_manifest
 from lrtflite.runtime.flatbuffer import custom_ops, read_ops
 from lrtflite.runtime.model import Model, Tensor, installed_runtimes
 from lrtflite.verify import check_signatures, verify_bundle

@@ -14,8 +14,8 @@ from closed_form_bundles import FEATURES, SIZE, STRATEGIES
 from lda_reference import LdaReference, far_apart
 from learning import fingerprint
 from lrtflite import Bundle, Learner
+from lrtflite.bundle.feeding import SESSION
 from lrtflite.errors import InputError, LrtfliteError, SessionCancelled
-from lrtflite.feeding import SESSION
 from lrtflite.prediction import UNKNOWN
 from lrtflite.verify import verify_bundle
 

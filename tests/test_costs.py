@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from lrtflite import Learner
-from lrtflite.bundle import Bundle
-from lrtflite.costs import Costs
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.costs import Costs
+from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.errors import InputError
-from lrtflite.manifest_reading import read_manifest
 from lrtflite.measuring import measure_costs
 from lrtflite.session import Session
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lrtflite.bundle import FILES, MANIFEST_FILE
-from lrtflite.destination import Destination
+from lrtflite.bundle.bundle import FILES, MANIFEST_FILE
+from lrtflite.bundle.destination import Destination
 from lrtflite.errors import BundleError
 from lrtflite.files.scratch import LOCK
 

@@ -14,9 +14,9 @@ import pytest
 
 from fake_bundle import FEEDING, TRAINING, FakeModel, fake, frames, one
 from lrtflite import Bundle, Learner, Progress
+from lrtflite.bundle.feeding import Feeding
+from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.errors import BundleError
-from lrtflite.feeding import Feeding
-from lrtflite.manifest_reading import read_manifest
 from scripted_losses import CASES, ENOUGH_LOSS, EXTRA_STEPS
 
 Open = Callable[..., Learner]

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from lrtflite.bundle.feeding import Composition, Feeding
 from lrtflite.errors import InputError
-from lrtflite.feeding import Composition, Feeding
 
 ADVICE = "(give such a number|choose one of these|give one of the two|change both)"
 

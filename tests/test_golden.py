@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from fake_bundle import BATCH, FEEDING, NEW, SHAPE, SLOTS, TRAINING, FakeModel, make_bundle
-from lrtflite import feeding
+from lrtflite.bundle import feeding
 from lrtflite.contract import ZERO
 from lrtflite.golden import run_golden, sample
 from lrtflite.verify import check_golden

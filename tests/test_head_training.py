@@ -11,7 +11,7 @@ import pytest
 
 from fake_bundle import BATCH, FEEDING, TRAINING, fake, frames
 from lrtflite import Learner, Progress
-from lrtflite.feeding import NOTHING, SESSION, SESSION_AND_MEMORY
+from lrtflite.bundle.feeding import NOTHING, SESSION, SESSION_AND_MEMORY
 
 Open = Callable[..., Learner]
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite import Learner, trial
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import BundleError
 from lrtflite.files.digest import digest
 from lrtflite.trial import run_child, try_models

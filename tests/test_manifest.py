@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.manifest import REQUIRED, Manifest
+from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.errors import BundleError
-from lrtflite.manifest import REQUIRED, Manifest
-from lrtflite.manifest_reading import read_manifest
 
 
 @pytest.fixture

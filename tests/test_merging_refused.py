@@ -17,7 +17,7 @@ from fleet_learning import (
 )
 from learning import TRAINING, latents_of
 from lrtflite import Learner
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import BundleError, InputError, StateError
 from lrtflite.merging import merge
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lrtflite.feeding import SESSION, SESSION_AND_MEMORY, Feeding
+from lrtflite.bundle.feeding import SESSION, SESSION_AND_MEMORY, Feeding
 from lrtflite.minibatch import Patterns, each_once, gather_steps, minibatches
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from lrtflite.bundle import INITIAL_FILE
+from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.errors import StateError
 from lrtflite.state_summary import summarise
 

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.manifest import Manifest
+from lrtflite.bundle.manifest_json import read_manifest
+from lrtflite.bundle.quantisation import Quantisation
 from lrtflite.comparison import compare_rounded
 from lrtflite.diagnosis import to_vectors
 from lrtflite.errors import BundleError
-from lrtflite.manifest import Manifest
-from lrtflite.manifest_reading import read_manifest
-from lrtflite.quantisation import Quantisation
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory
 

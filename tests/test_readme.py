@@ -18,9 +18,9 @@ import pytest
 from PIL import Image
 
 from fleet_learning import teach
-from lrtflite.bundle import Bundle
-from lrtflite.manifest import Manifest
-from lrtflite.signing import make_keys, sign_bundle
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.manifest import Manifest
+from lrtflite.bundle.signing import make_keys, sign_bundle
 from lrtflite.state_folder import newest_state
 
 ROOT = Path(__file__).parent.parent

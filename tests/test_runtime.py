@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.contract import ZERO
 from lrtflite.errors import InputError, RuntimeMissing
 from lrtflite.runtime.model import (

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fake_bundle import FEEDING, TRAINING, FakeModel, frames, make_bundle
-from lrtflite.bundle import INITIAL_FILE
+from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.seeding import seed_memory
 from lrtflite.state_file import read_state
 

@@ -11,11 +11,11 @@ import pytest
 
 from learning import TRAINING, alike_latents, fingerprint, latents_of
 from lrtflite import Learner
-from lrtflite.bundle import INITIAL_FILE, MANIFEST_FILE, Bundle
+from lrtflite.bundle.bundle import INITIAL_FILE, MANIFEST_FILE, Bundle
+from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.errors import BundleError, StateError
 from lrtflite.files.digest import digest
 from lrtflite.initial_state import shipped_labels
-from lrtflite.manifest_reading import read_manifest
 from lrtflite.replay.memory import Content
 from lrtflite.shipping import ship
 from lrtflite.state_file import State, read_state, write_state

@@ -13,9 +13,9 @@ from click.testing import CliRunner
 
 from learning import TRAINING, latents_of
 from lrtflite import Learner, trial
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.signing import make_keys, sign_bundle
 from lrtflite.errors import BundleError, InputError, MissingExtra
-from lrtflite.signing import make_keys, sign_bundle
 from lrtflite.verify import verify_bundle
 from lrtflite_cli.group import cli
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from lrtflite.quantisation import Quantisation
+    from lrtflite.bundle.quantisation import Quantisation
 
 # Limits below which quantised features get a warning, not fitted to data: features with 24 dB lost
 # nothing measurable, and those without corrected biases have 13 dB.

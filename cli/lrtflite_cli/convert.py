@@ -15,9 +15,9 @@ from lrtflite_cli.interrupts import raising
 from lrtflite_cli.rate_options import SHORT_FORMS, chosen_rates
 
 if TYPE_CHECKING:
-    from lrtflite.destination import Destination
+    from lrtflite.bundle.destination import Destination
+    from lrtflite.bundle.manifest import Manifest
     from lrtflite.host.network import Network
-    from lrtflite.manifest import Manifest
     from lrtflite.networks import Architecture
     from lrtflite_converters.options import ExportOptions
     from lrtflite_converters.source import Source
@@ -41,7 +41,7 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     on their latents, mixed with latents of earlier sessions from its replay memory. The training
     options are defaults, which a device can change in each session.
     """
-    from lrtflite.destination import Destination
+    from lrtflite.bundle.destination import Destination
     from lrtflite.system.extras import require
     from lrtflite_converters.options import ExportOptions
     from lrtflite_converters.quantise.options import quantise_options
@@ -133,7 +133,7 @@ def _convert(
 
 def _tell(destination: Destination, source: Source, own: Architecture | None) -> None:
     """Print the path of the bundle on stdout, and notes for its user on stderr."""
-    from lrtflite.bundle import INITIAL_FILE, Bundle
+    from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
     from lrtflite.demo_weights import DEMO, DEMO_NOTE
 
     out = destination.path

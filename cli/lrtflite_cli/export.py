@@ -63,7 +63,7 @@ def command(
     STATE is a state folder of BUNDLE, or the file of an initial state. Without it, the model has
     learned what the bundle was taught before it shipped.
     """
-    from lrtflite.bundle import Bundle
+    from lrtflite.bundle.bundle import Bundle
     from lrtflite.system.extras import require
     from lrtflite_converters.inference.request import (
         Files,

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import click
 
 from lrtflite.arguments import printable
-from lrtflite.feeding import MOST_STEPS
+from lrtflite.bundle.feeding import MOST_STEPS
 
 if TYPE_CHECKING:
-    from lrtflite.bundle import Bundle
-    from lrtflite.feeding import Feeding
-    from lrtflite.manifest import Manifest
+    from lrtflite.bundle.bundle import Bundle
+    from lrtflite.bundle.feeding import Feeding
+    from lrtflite.bundle.manifest import Manifest
 
 
 @click.command()
@@ -26,7 +26,7 @@ def command(bundle: str, as_json: bool) -> None:
     earlier sessions, so that the device trains with them again when it learns something new. Rates
     are the numbers that training takes; --rate of `teach` and `simulate` sets them by name.
     """
-    from lrtflite.bundle import Bundle
+    from lrtflite.bundle.bundle import Bundle
     from lrtflite.contract import FEATURES, HEAD
     from lrtflite.flatbuffer_signatures import describe_signatures
 

@@ -15,7 +15,7 @@ def command(key: Path) -> None:
     `lrtflite sign` takes the private key, which stays on your computer. Devices get the public one,
     for --require-signature and Learner.open(..., require_signature=...).
     """
-    from lrtflite.signing import make_keys
+    from lrtflite.bundle.signing import make_keys
 
     public = key.with_name(f"{key.name}.pub")
     make_keys(key, public)

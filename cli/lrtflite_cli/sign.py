@@ -21,8 +21,8 @@ def command(bundle: Path, key: Path) -> None:
     The manifest has the SHA-256 of every file, so the signature covers all of them. Sign again
     after `teach`, which writes another bundle.
     """
-    from lrtflite.bundle import Bundle
-    from lrtflite.signing import sign_bundle
+    from lrtflite.bundle.bundle import Bundle
+    from lrtflite.bundle.signing import sign_bundle
 
     Bundle.open(bundle)
     click.echo(f"{sign_bundle(bundle, key)}: signed")

@@ -58,9 +58,9 @@ def command(
     with a replay memory of latents. A device trains with them again whenever it learns something
     new, so that it does not forget these classes. TensorFlow is not needed.
     """
-    from lrtflite.bundle import Bundle
+    from lrtflite.bundle.bundle import Bundle
+    from lrtflite.bundle.destination import Destination
     from lrtflite.data import open_source, skipped_files, source_notes
-    from lrtflite.destination import Destination
     from lrtflite.learner import Learner
     from lrtflite.system.quiet import quiet_stderr
     from lrtflite.teaching import teach

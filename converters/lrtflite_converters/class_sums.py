@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from lrtflite.manifest import SUM, SUM_BY_CLASS
+from lrtflite.bundle.manifest import SUM, SUM_BY_CLASS
 from lrtflite_converters.window import Tensor
 
 # Minimum absolute value to divide by.

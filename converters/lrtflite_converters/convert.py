@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lrtflite.destination import Destination
+from lrtflite.bundle.destination import Destination
 from lrtflite.errors import ModelError
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.mobilenet import scale_frames

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lrtflite.feeding import NOTHING, SESSION, SESSION_AND_MEMORY, Feeding
+from lrtflite.bundle.feeding import NOTHING, SESSION, SESSION_AND_MEMORY, Feeding
+from lrtflite.bundle.training import Rate
 from lrtflite.networks import Architecture
-from lrtflite.training import Rate
 
 # Length of the feature vector for which LAST_LR was measured. With half as many features, a step
 # changes a score half as much, so the rate is doubled.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from lrtflite.manifest import SOLVE
+from lrtflite.bundle.manifest import SOLVE
 from lrtflite_converters.conjugate_gradients import solve
 from lrtflite_converters.heads.head import softmax_over
 from lrtflite_converters.window import Tensor

@@ -15,16 +15,22 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, INITIAL_FILE, write_manifest
-from lrtflite.destination import Destination
+from lrtflite.bundle.bundle import (
+    FEATURES_FILE,
+    GOLDEN_FILE,
+    HEAD_FILE,
+    INITIAL_FILE,
+    write_manifest,
+)
+from lrtflite.bundle.destination import Destination
+from lrtflite.bundle.manifest import Manifest
+from lrtflite.bundle.quantisation import HIGHEST, LOWEST, Quantisation
+from lrtflite.bundle.training import Training
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.files.digest import File, digest
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
-from lrtflite.manifest import Manifest
-from lrtflite.quantisation import HIGHEST, LOWEST, Quantisation
 from lrtflite.runtime.model import describe_runtime, installed_runtimes
-from lrtflite.training import Training
 from lrtflite_converters import on_device
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.features import AdaptingFeatures, Features

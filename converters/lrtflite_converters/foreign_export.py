@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from lrtflite.destination import Destination
+from lrtflite.bundle.destination import Destination
 from lrtflite.errors import ConversionError
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.export import SplitNetwork, make_head, write_bundle

@@ -14,12 +14,12 @@ import tensorflow as tf
 import tf_keras as keras
 from numpy.typing import NDArray
 
+from lrtflite.bundle.training import Training
 from lrtflite.contract import ZERO
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.golden import ROUNDING as GOLDEN_ROUNDING
 from lrtflite.golden import SCALARS, Arrays, run_golden
 from lrtflite.host.network import Network
-from lrtflite.training import Training
 from lrtflite_converters.features import Features
 from lrtflite_converters.foreign_features import ForeignFeatures
 from lrtflite_converters.heads.head import Head

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from lrtflite.manifest import SUM
+from lrtflite.bundle.manifest import SUM
 from lrtflite_converters.class_sums import ClassSums
 from lrtflite_converters.discriminant import Discriminant
 from lrtflite_converters.window import Tensor

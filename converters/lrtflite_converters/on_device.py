@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from lrtflite.costs import Costs
+from lrtflite.bundle.costs import Costs
 from lrtflite.errors import ConversionError
 from lrtflite.runtime.model import RUNTIMES, describe_runtime
 

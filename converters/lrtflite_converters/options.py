@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from lrtflite.arguments import whole_number
+from lrtflite.bundle.training import Training
 from lrtflite.errors import ModelError
 from lrtflite.networks import MOST_CLASSES, NETWORKS, Architecture
 from lrtflite.replay.memory import check_memory
-from lrtflite.training import Training
 from lrtflite_converters.defaults import (
     CODEC,
     MEASURED_FEATURES,

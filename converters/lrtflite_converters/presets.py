@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
+from lrtflite.bundle.training import Rate, Training
 from lrtflite.errors import ModelError
 from lrtflite.tables.table import Table
-from lrtflite.training import Rate, Training
 from lrtflite_converters.defaults import Place
 
 # Mini-batch of the paper's experiments, and the new patterns in it.

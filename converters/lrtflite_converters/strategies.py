@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lrtflite.bundle.feeding import Feeding
+from lrtflite.bundle.training import Rate, Training
 from lrtflite.errors import ModelError
-from lrtflite.feeding import Feeding
 from lrtflite.tables.table import Table
-from lrtflite.training import Rate, Training
 from lrtflite_converters.defaults import (
     NCM_TEMPERATURE,
     POLICY,

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import errors
+from lrtflite.bundle.training import Training
 from lrtflite.errors import LrtfliteError
 from lrtflite.files.deferred_signals import undisturbed
 from lrtflite.files.scratch import Scratch
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.session import Progress, SessionReport
-from lrtflite.training import Training
 from lrtflite_firmware_sim.messages import (
     Ask,
     EndOfFrames,

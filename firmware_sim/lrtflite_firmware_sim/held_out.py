@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.bundle.manifest import Manifest
 from lrtflite.data import Clip, Frame, FrameSource
 from lrtflite.errors import DataError
 from lrtflite.evenly import evenly
-from lrtflite.manifest import Manifest
 from lrtflite_firmware_sim.device_process import DeviceProcess
 
 # Maximum size of the test set kept in RAM, in bytes.

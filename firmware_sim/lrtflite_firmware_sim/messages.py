@@ -14,9 +14,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.bundle.training import Training
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.prediction import Prediction
-from lrtflite.training import Training
 
 
 @dataclass(frozen=True)

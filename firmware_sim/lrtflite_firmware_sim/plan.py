@@ -13,6 +13,8 @@ from dataclasses import asdict, dataclass, field
 
 from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
+from lrtflite.bundle.manifest import Manifest
+from lrtflite.bundle.training import Training
 from lrtflite.data import (
     Batch,
     FrameSource,
@@ -29,9 +31,7 @@ from lrtflite.data import (
 from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.manifest import Manifest
 from lrtflite.teaching import check_room
-from lrtflite.training import Training
 from lrtflite_firmware_sim.rivals import RIVALS
 from lrtflite_firmware_sim.rivals.checks import (
     check_rival_bundle,

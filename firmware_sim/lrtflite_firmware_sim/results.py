@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
+from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.errors import DataError
 from lrtflite.metrics import percentiles
 from lrtflite.system.machine import Machine

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import metrics
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.data import Batch
 from lrtflite.session import Phase, Progress, SessionReport
 from lrtflite.system.machine import filesystem_of, this_machine, versions

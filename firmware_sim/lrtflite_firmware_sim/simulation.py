@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from lrtflite.bundle import Bundle, demo_bundle
+from lrtflite.bundle.bundle import Bundle, demo_bundle
 from lrtflite.initial_state import shipped_labels
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.plan import SimulateOptions, make_plan

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from lrtflite.manifest import BUNDLE_FORMAT
+from lrtflite.bundle.manifest import BUNDLE_FORMAT
 from lrtflite.networks import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.replay.policies import POLICIES

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from lrtflite.bundle.destination import Destination
 from lrtflite.demo_weights import DEMO_NOTE
-from lrtflite.destination import Destination
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli.convert import command
 

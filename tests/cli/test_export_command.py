@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from lrtflite import Learner
-from lrtflite.bundle import MANIFEST_FILE
+from lrtflite.bundle.bundle import MANIFEST_FILE
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 

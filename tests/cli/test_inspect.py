@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from lrtflite.bundle import Bundle
-from lrtflite.manifest import Manifest
-from lrtflite.training import Rate
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.manifest import Manifest
+from lrtflite.bundle.training import Rate
 
 MakeBundle = Callable[..., Manifest]
 

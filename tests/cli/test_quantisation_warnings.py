@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from lrtflite.bundle import Bundle
-from lrtflite.quantisation import Quantisation
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.quantisation import Quantisation
 from lrtflite_cli.cautions import quantisation_warnings
 from lrtflite_cli.inspect import command
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from coloured_pictures import draw_pictures
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite_cli.rate_options import SHORT_FORMS
 
 Run = Callable[..., Any]

@@ -68,7 +68,7 @@ def run_at(tmp_path: Path) -> RunAt:
         "numpy.linalg",
         "lrtflite.learner",
         "lrtflite_cli.inspect",
-        "lrtflite.bundle",
+        "lrtflite.bundle.bundle",
     ],
 )
 def test_while_it_starts(run_at: RunAt, demo: Path, module: str, number: signal.Signals) -> None:

@@ -11,7 +11,7 @@ import pytest
 import tf_keras as keras
 from keras_reference import small_network
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite.runtime.flatbuffer import custom_ops

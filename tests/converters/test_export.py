@@ -15,7 +15,7 @@ import tensorflow as tf
 import tf_keras as keras
 from keras_reference import as_network
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import BundleError, ConversionError, InputError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.mobilenet import mobilenet_v1

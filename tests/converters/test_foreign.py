@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 import tf_keras as keras
 
-from lrtflite.bundle import Bundle
-from lrtflite.destination import Destination
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite_converters import on_device
 from lrtflite_converters.foreign_export import export_features

@@ -12,7 +12,7 @@ import tensorflow as tf
 from test_residual import SIZE, make_network
 from trunk_head import make_head
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import ConversionError, DataError, StateError
 from lrtflite.runtime.flatbuffer import FlatTable
 from lrtflite_converters.features import Features

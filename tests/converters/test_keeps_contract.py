@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from keras_reference import small_network
 
+from lrtflite.bundle.feeding import SESSION
+from lrtflite.bundle.manifest import Manifest
 from lrtflite.contract import FEATURES, HEAD
 from lrtflite.contract_checking import breaches
-from lrtflite.feeding import SESSION
 from lrtflite.host.network import Network
-from lrtflite.manifest import Manifest
 from lrtflite.runtime.model import Signature, Tensor
 from lrtflite_converters.export import SplitNetwork, split_network
 from lrtflite_converters.options import ExportOptions

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 from keras_reference import small_network
 
+from lrtflite.bundle.manifest import MERGING, REFUSE, SUM_BY_CLASS
 from lrtflite.host.network import Network
-from lrtflite.manifest import MERGING, REFUSE, SUM_BY_CLASS
 from lrtflite_converters.export import split_network
 from lrtflite_converters.options import ExportOptions
 

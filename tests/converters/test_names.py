@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite_cli.rate_options import SHORT_FORMS
 from lrtflite_converters.convert import find_network
 from lrtflite_converters.export import split_network

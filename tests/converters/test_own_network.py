@@ -15,7 +15,7 @@ import tf_keras
 from own_models import SIZE, features_of, joined, nested, plain, randomise, saved
 from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite_converters import on_device

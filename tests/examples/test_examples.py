@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from lrtflite import Learner, fit_frame
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.contract import SIGNATURES
 from lrtflite.state_folder import newest_state
 from striped_pictures import picture

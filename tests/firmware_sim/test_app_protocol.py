@@ -10,13 +10,13 @@ import pytest
 from PIL import Image
 
 from coloured_pictures import draw_pictures
-from lrtflite.bundle import Bundle, demo_bundle
+from lrtflite.bundle.bundle import Bundle, demo_bundle
+from lrtflite.bundle.feeding import Feeding
+from lrtflite.bundle.manifest import Manifest
+from lrtflite.bundle.training import Rate
 from lrtflite.errors import InputError, RuntimeMissing
-from lrtflite.feeding import Feeding
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.manifest import Manifest
 from lrtflite.replay.policies import POLICIES
-from lrtflite.training import Rate
 from lrtflite_firmware_sim import SimulateOptions, simulate
 from lrtflite_firmware_sim.plan import make_plan
 

@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from lrtflite.bundle import Bundle, demo_bundle
+from lrtflite.bundle.bundle import Bundle, demo_bundle
+from lrtflite.bundle.training import Training
 from lrtflite.errors import BundleError, InputError, LrtfliteError, NoFreeSlot
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.system.machine import peak_ram_bytes
-from lrtflite.training import Training
 from lrtflite_firmware_sim.device_process import DeviceProcess
 
 
@@ -157,7 +157,7 @@ def test_its_state_is_on_the_disk_and_goes_with_it(bundle: Path, training: Train
 # Opens a device, prints its pid and folder, and waits.
 SIMULATOR = """
 import sys, time; from pathlib import Path
-from lrtflite.training import Training
+from lrtflite.bundle.training import Training
 from lrtflite_firmware_sim.device_process import DeviceProcess
 device = DeviceProcess(Path(sys.argv[1]))
 print(device.process.pid, device.state, flush=True); time.sleep(60)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from lrtflite.bundle import Bundle, demo_bundle
+from lrtflite.bundle.bundle import Bundle, demo_bundle
+from lrtflite.bundle.manifest import Manifest
 from lrtflite.data.openloris.layout import FACTORS
-from lrtflite.manifest import Manifest
 from lrtflite_firmware_sim import SimulateOptions, simulate
 from lrtflite_firmware_sim.plan import make_plan
 

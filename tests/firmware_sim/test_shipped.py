@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lrtflite import Learner
-from lrtflite.bundle import demo_bundle
+from lrtflite.bundle.bundle import demo_bundle
 from lrtflite.data import open_source
 from lrtflite.teaching import teach
 from lrtflite_firmware_sim import SimulateOptions, Simulation, load_simulation, simulate

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from lrtflite import Learner
-from lrtflite.bundle import demo_bundle
+from lrtflite.bundle.bundle import demo_bundle
 from lrtflite.data import StreamOptions, make_stream, open_source
 from lrtflite.errors import BundleError
 from lrtflite.runtime.model import describe_runtime, installed_runtimes

@@ -34,7 +34,7 @@ def main() -> None:
     sys.path.insert(0, str(HERE.parent / "support"))
     from keras_reference import small_network
 
-    from lrtflite.manifest import BUNDLE_FORMAT
+    from lrtflite.bundle.manifest import BUNDLE_FORMAT
     from lrtflite.state_meta import STATE_FORMAT
     from lrtflite_converters.export import export_bundle
     from lrtflite_converters.options import ExportOptions

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from lrtflite import Bundle, Learner
-from lrtflite.bundle import write_manifest
+from lrtflite.bundle.bundle import write_manifest
+from lrtflite.bundle.manifest import BUNDLE_FORMAT, BUNDLE_FORMATS
 from lrtflite.errors import BundleError, StateError
 from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import DIGEST, Outgoing, TensorFile, write_tensors
-from lrtflite.manifest import BUNDLE_FORMAT, BUNDLE_FORMATS
 from lrtflite.state_meta import STATE_FORMAT, STATE_FORMATS
 from lrtflite.state_summary import summarise
 from lrtflite.verify import verify_bundle

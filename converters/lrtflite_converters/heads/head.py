@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
+from lrtflite.bundle.manifest import REFUSE
 from lrtflite.contract import HEAD, Sizes, signatures_of
 from lrtflite.errors import ConversionError
-from lrtflite.manifest import REFUSE
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.signature import Outputs, SignedModule, saved
@@ -47,7 +47,7 @@ class Head(SignedModule):
 
     `scalars` are the names of the rates that each signature takes. `merging` is the rule for
     merging each tensor of the state with that of another device, one of
-    `lrtflite.manifest.MERGING`. In TensorFlow itself, `run` calls the signatures by name.
+    `lrtflite.bundle.manifest.MERGING`. In TensorFlow itself, `run` calls the signatures by name.
     """
 
     scalars: Mapping[str, Sequence[str]] = {}

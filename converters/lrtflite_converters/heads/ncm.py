@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from lrtflite.manifest import SOLVE
+from lrtflite.bundle.manifest import SOLVE
 from lrtflite_converters.class_sums import ClassSums, transform, unit_rows
 from lrtflite_converters.heads.head import Head, Rates, softmax_over
 from lrtflite_converters.signature import Outputs

@@ -12,7 +12,7 @@ from typing import Any, Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import FEATURES_FILE, HEAD_FILE, Bundle
+from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.contract import ZERO
 from lrtflite.files.atomic import replacing, writing
 from lrtflite_converters.inference.baking import baked_graph

@@ -9,7 +9,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import InputError, LrtfliteError, StateError
 from lrtflite.files.atomic import check_writable, writing
 from lrtflite.initial_state import read_initial

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import tensorflow as tf
 
-from lrtflite.quantisation import Quantisation
+from lrtflite.bundle.quantisation import Quantisation
 from lrtflite_converters.features import Features
 from lrtflite_converters.quantise import MODES
 from lrtflite_converters.quantise.calibration import Calibration

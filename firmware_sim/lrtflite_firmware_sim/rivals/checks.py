@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from lrtflite.bundle.manifest import Manifest
 from lrtflite.errors import InputError
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.manifest import Manifest
 from lrtflite_firmware_sim.rivals import RIVALS
 
 

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.feeding import Feeding
+from lrtflite.bundle.feeding import Feeding
+from lrtflite.bundle.training import Rate, Training
 from lrtflite.session import Session
-from lrtflite.training import Rate, Training
 from lrtflite_firmware_sim.rivals.rival import Floats, Outcome, Rival, SlotArray
 from lrtflite_firmware_sim.rivals.softmax import softmax, train
 

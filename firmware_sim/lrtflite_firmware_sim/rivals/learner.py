@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
+from lrtflite.bundle.training import Training
 from lrtflite.errors import InputError
 from lrtflite.files.tensors import Outgoing
 from lrtflite.frames.checks import check_frames
@@ -23,7 +24,6 @@ from lrtflite.runtime.model import Model
 from lrtflite.session import OnProgress, Phase, Session, SessionReport
 from lrtflite.slots import Slots, for_each
 from lrtflite.state_file import write_whole
-from lrtflite.training import Training
 from lrtflite_firmware_sim.rivals import RIVALS
 from lrtflite_firmware_sim.rivals.rival import Floats, Rival
 

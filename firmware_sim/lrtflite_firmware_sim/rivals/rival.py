@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.bundle.training import Training
 from lrtflite.session import Session
-from lrtflite.training import Training
 
 Floats = NDArray[np.float32]
 SlotArray = NDArray[np.int32]

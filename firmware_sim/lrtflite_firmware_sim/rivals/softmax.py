@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 
+from lrtflite.bundle.training import Training
 from lrtflite.errors import InputError
 from lrtflite.session import Phase, Session
-from lrtflite.training import Training
 from lrtflite_firmware_sim.rivals.rival import Floats, Outcome, SlotArray
 
 

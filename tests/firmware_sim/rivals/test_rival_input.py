@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from fake_bundle import make_bundle
-from lrtflite.bundle import Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import InputError
 from lrtflite.learner_options import LearnerOptions
 from lrtflite_firmware_sim import SimulateOptions, simulate

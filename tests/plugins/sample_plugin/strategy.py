@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lrtflite.feeding import SESSION, Feeding
+from lrtflite.bundle.feeding import SESSION, Feeding
 from lrtflite_converters.strategies import Strategy
 
 NEAREST_MEAN = Strategy(

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from lrtflite.arguments import shown
+from lrtflite.bundle.manifest import BUNDLE_FORMAT, Manifest
+from lrtflite.bundle.manifest_json import MOST_MANIFEST, read_manifest
+from lrtflite.bundle.signing import MANIFEST_FILE as MANIFEST_FILE
+from lrtflite.bundle.signing import SIGNATURE_FILE, check_signature
 from lrtflite.errors import BundleError, NotRegular, TooShort
 from lrtflite.files.atomic import write_whole
 from lrtflite.files.digest import File, digest
 from lrtflite.files.reading import BytesSource, FileSource, read_whole
-from lrtflite.manifest import BUNDLE_FORMAT, Manifest
-from lrtflite.manifest_reading import MOST_MANIFEST, read_manifest
-from lrtflite.signing import MANIFEST_FILE as MANIFEST_FILE
-from lrtflite.signing import SIGNATURE_FILE, check_signature
 
 FEATURES_FILE = "features.tflite"
 HEAD_FILE = "head.tflite"

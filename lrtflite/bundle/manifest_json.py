@@ -7,14 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lrtflite.arguments import LARGEST_FLOAT32, printable, real_number, shown
-from lrtflite.costs import Costs
-from lrtflite.errors import BundleError, InputError
-from lrtflite.feeding import EXTRA, Feeding
-from lrtflite.files.compatibility import fields_of, is_line, unknown_requirements
-from lrtflite.files.digest import File
-from lrtflite.files.strict_json import strict_json
-from lrtflite.labels import check_label
-from lrtflite.manifest import (
+from lrtflite.bundle.costs import Costs
+from lrtflite.bundle.feeding import EXTRA, Feeding
+from lrtflite.bundle.manifest import (
     ABOUT,
     BUNDLE_FORMATS,
     LATENT_DTYPES,
@@ -23,9 +18,14 @@ from lrtflite.manifest import (
     REQUIRED,
     Manifest,
 )
-from lrtflite.quantisation import Quantisation
+from lrtflite.bundle.quantisation import Quantisation
+from lrtflite.bundle.training import NUMBERS, Rate
+from lrtflite.errors import BundleError, InputError
+from lrtflite.files.compatibility import fields_of, is_line, unknown_requirements
+from lrtflite.files.digest import File
+from lrtflite.files.strict_json import strict_json
+from lrtflite.labels import check_label
 from lrtflite.replay.codecs import MOST_PATTERNS
-from lrtflite.training import NUMBERS, Rate
 
 # Maximum number of characters in a manifest, of axes of a latent, and of values in one.
 MOST_MANIFEST, MOST_AXES, MOST_VALUES = 1 << 22, 8, 1 << 28

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrtflite.bundle import EARLIER_INITIAL_FILE, MANIFEST_FILE, NAMES
+from lrtflite.bundle.bundle import EARLIER_INITIAL_FILE, MANIFEST_FILE, NAMES
 from lrtflite.errors import BundleError
 from lrtflite.files.atomic import check_folder, flush_file, flush_folder
 from lrtflite.files.deferred_signals import undisturbed

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.arguments import LARGEST_FLOAT32, real_number
+from lrtflite.bundle.feeding import EXTRA, Feeding
 from lrtflite.errors import InputError
-from lrtflite.feeding import EXTRA, Feeding
 
 Scalars = dict[str, NDArray[np.float32]]
 # Numbers of the feeding that a session may change; a signature may take them by name, as rates.

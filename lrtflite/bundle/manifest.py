@@ -1,4 +1,4 @@
-"""The manifest of a bundle as a value; `lrtflite.manifest_reading` reads it from JSON."""
+"""The manifest of a bundle as a value; `lrtflite.bundle.manifest_json` reads it from JSON."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.costs import Costs
-from lrtflite.feeding import EXTRA, Feeding
+from lrtflite.bundle.costs import Costs
+from lrtflite.bundle.feeding import EXTRA, Feeding
+from lrtflite.bundle.quantisation import Quantisation
+from lrtflite.bundle.training import Rate, Training
 from lrtflite.files.compatibility import REQUIRES
 from lrtflite.files.digest import File
-from lrtflite.quantisation import Quantisation
 from lrtflite.replay.codecs import LatentForm
-from lrtflite.training import Rate, Training
 
 BUNDLE_FORMAT = 7
 # Formats that this version reads, by the same rules.

@@ -1,0 +1,1 @@
+"""The bundle: manifest, feeding, rates, signature, and the folder that holds them."""
