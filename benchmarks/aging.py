@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from worlds import Latents
 
 from lrtflite import Bundle, Learner, LrtfliteError
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.data import StreamOptions, nic_stream, open_source
 from lrtflite.metrics import accuracy
 from lrtflite.moments import adapt_moments

@@ -25,7 +25,7 @@ from worlds import Latents, World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
 from lrtflite.bundle.bundle import demo_bundle
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.metrics import accuracy
 from lrtflite.minibatch import Patterns, minibatches
 from lrtflite.replay.memory import ReplayMemory

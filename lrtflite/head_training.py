@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle.feeding import NOTHING
 from lrtflite.bundle.training import Scalars, Training
-from lrtflite.contract import REPLAYED
+from lrtflite.contract.signatures import REPLAYED
 from lrtflite.errors import InputError
 from lrtflite.minibatch import Patterns, each_once, gather_steps, minibatches
 from lrtflite.runtime.model import Model

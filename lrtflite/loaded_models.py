@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Callable
 
 from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
-from lrtflite.contract import FEATURES, HEAD
-from lrtflite.contract_checking import breaches
+from lrtflite.contract.checking import breaches
+from lrtflite.contract.signatures import FEATURES, HEAD
 from lrtflite.errors import BundleError
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.runtime.model import Model

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.manifest import REFUSE, SOLVE, SUM_BY_CLASS, Manifest
 from lrtflite.checkpoint import Checkpoint
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import BundleError, InputError, StateError
 from lrtflite.files.atomic import check_folder
 from lrtflite.fleet import (

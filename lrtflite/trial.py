@@ -22,8 +22,8 @@ from lrtflite.bundle.bundle import (
     Bundle,
 )
 from lrtflite.bundle.manifest_json import read_manifest
-from lrtflite.contract import FEATURES, HEAD
-from lrtflite.contract_checking import breaches
+from lrtflite.contract.checking import breaches
+from lrtflite.contract.signatures import FEATURES, HEAD
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.files.atomic import write_whole
 from lrtflite.files.reading import read_whole
@@ -133,8 +133,7 @@ def _unpacked(path: Path, stream: BinaryIO) -> Bundle:
 
 def main(path: str, runtime: str, stream: BinaryIO) -> int:
     """Run the golden session of a bundle; print why it fails, and return 0 or 1."""
-    from lrtflite.golden import fitting, run_golden
-    from lrtflite.golden_file import read_golden
+    from lrtflite.contract.golden import fitting, read_golden, run_golden
 
     try:
         bundle = _unpacked(Path(path), stream)

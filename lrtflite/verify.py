@@ -12,12 +12,20 @@ from typing import Any
 from lrtflite.bundle.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, Bundle
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.quantisation import Quantisation
-from lrtflite.comparison import Check, compare, compare_changes, compare_rounded
-from lrtflite.contract import FEATURES, HEAD
-from lrtflite.contract_checking import breaches
+from lrtflite.contract.checking import breaches
+from lrtflite.contract.comparison import Check, compare, compare_changes, compare_rounded
+from lrtflite.contract.golden import (
+    CHANGE,
+    MOVED,
+    ROUNDING,
+    Arrays,
+    Runner,
+    fitting,
+    read_golden,
+    run_golden,
+)
+from lrtflite.contract.signatures import FEATURES, HEAD
 from lrtflite.errors import BundleError, LrtfliteError
-from lrtflite.golden import CHANGE, MOVED, ROUNDING, Arrays, Runner, fitting, run_golden
-from lrtflite.golden_file import read_golden
 from lrtflite.initial_state import check_initial
 from lrtflite.runtime.flatbuffer import custom_ops, read_ops
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime

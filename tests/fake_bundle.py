@@ -19,8 +19,8 @@ from lrtflite.bundle.bundle import FILES
 from lrtflite.bundle.feeding import Feeding
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.manifest_json import read_manifest
-from lrtflite.contract import FEATURES, HEAD, Sizes, signatures_of
-from lrtflite.contract_checking import breaches
+from lrtflite.contract.checking import breaches
+from lrtflite.contract.signatures import FEATURES, HEAD, Sizes, signatures_of
 from lrtflite.files.digest import digest
 from lrtflite.runtime.model import Signature, Tensor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from lrtflite.comparison import compare, compare_changes
+from lrtflite.contract.comparison import compare, compare_changes
 
 GOLDEN = {"change/a": np.full(3, 0.5, np.float32), "change/b": np.full(3, -0.5, np.float32)}
 TENSORS = list(GOLDEN)

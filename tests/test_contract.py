@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from lrtflite.bundle.bundle import Bundle
-from lrtflite.contract import (
+from lrtflite.contract.checking import breaches
+from lrtflite.contract.signatures import (
     FEATURES,
     HEAD,
     SIGNATURES,
@@ -18,7 +19,6 @@ from lrtflite.contract import (
     as_markdown,
     signatures_of,
 )
-from lrtflite.contract_checking import breaches
 from lrtflite.runtime.model import Model, Signature, Tensor
 
 FLOAT, BYTE = np.dtype(np.float32), np.dtype(np.uint8)

@@ -11,7 +11,7 @@ import pytest
 from fake_bundle import BATCH, NEW, SHAPE, SIZE, TRAINING, fake, frames, mean_of
 from learning import fingerprint
 from lrtflite import Learner, Progress
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import InputError
 from lrtflite.state_folder import newest_state
 

@@ -14,7 +14,7 @@ import lrtflite.committed_state as committed_module
 from fake_bundle import TRAINING, frames, mean_of
 from learning import fingerprint
 from lrtflite import Learner, Progress
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import InputError, SessionCancelled, StateError
 from lrtflite.state_folder import newest_state
 

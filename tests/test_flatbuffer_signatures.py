@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from lrtflite.contract.signatures import describe_signatures, read_signatures
 from lrtflite.errors import BundleError
-from lrtflite.flatbuffer_signatures import describe_signatures, read_signatures
 from lrtflite.runtime.model import Model
 
 BUNDLE = Path(__file__).parent / "formats" / "bundle-6"

@@ -12,8 +12,8 @@ import pytest
 
 from fake_bundle import BATCH, FEEDING, NEW, SHAPE, SLOTS, TRAINING, FakeModel, make_bundle
 from lrtflite.bundle import feeding
-from lrtflite.contract import ZERO
-from lrtflite.golden import run_golden, sample
+from lrtflite.contract.golden import run_golden, sample
+from lrtflite.contract.signatures import ZERO
 from lrtflite.verify import check_golden
 
 # One class first, then both; two steps a session.

@@ -16,7 +16,7 @@ from cwr_reference import cwr_session
 from learning import DEFAULTS, TRAINING, alike_latents, fingerprint, frames_of, latents_of
 from lrtflite import Learner, Progress
 from lrtflite.bundle.bundle import Bundle
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import StateError
 from lrtflite.replay.policies import POLICIES
 

@@ -14,7 +14,7 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.bundle.quantisation import Quantisation
-from lrtflite.comparison import compare_rounded
+from lrtflite.contract.comparison import compare_rounded
 from lrtflite.diagnosis import to_vectors
 from lrtflite.errors import BundleError
 from lrtflite.replay.codecs import LatentForm

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lrtflite.bundle.bundle import Bundle
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import InputError, RuntimeMissing
 from lrtflite.runtime.model import (
     RUNTIMES,

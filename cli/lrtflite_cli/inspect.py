@@ -27,8 +27,7 @@ def command(bundle: str, as_json: bool) -> None:
     are the numbers that training takes; --rate of `teach` and `simulate` sets them by name.
     """
     from lrtflite.bundle.bundle import Bundle
-    from lrtflite.contract import FEATURES, HEAD
-    from lrtflite.flatbuffer_signatures import describe_signatures
+    from lrtflite.contract.signatures import FEATURES, HEAD, describe_signatures
 
     opened = Bundle.open(bundle)
     manifest = opened.manifest

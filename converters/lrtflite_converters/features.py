@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 import tf_keras as keras
 
-from lrtflite.contract import FEATURES, Sizes, signatures_of
+from lrtflite.contract.signatures import FEATURES, Sizes, signatures_of
 from lrtflite.host.network import Network
 from lrtflite_converters.blocks.block import Chain, Limits, Pass
 from lrtflite_converters.signature import Outputs, SignedModule, saved

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from lrtflite.comparison import MOST_ROUNDING
+from lrtflite.contract.comparison import MOST_ROUNDING
 from lrtflite.errors import ModelError
 from lrtflite.runtime.model import Signature, Tensor
 from lrtflite.system.quiet import quiet_stderr

@@ -1,6 +1,6 @@
 """Golden vectors: the inputs of the golden sessions, and the outputs that TensorFlow computes.
 
-`lrtflite.golden` runs the sessions, in TensorFlow and in every client. The first session has one
+`lrtflite.contract.golden` runs the sessions, in TensorFlow and in every client. The first session has one
 class, so the trunk rests. The second has that class and new ones. Some heads need more sessions.
 """
 
@@ -15,10 +15,10 @@ import tf_keras as keras
 from numpy.typing import NDArray
 
 from lrtflite.bundle.training import Training
-from lrtflite.contract import ZERO
+from lrtflite.contract.golden import ROUNDING as GOLDEN_ROUNDING
+from lrtflite.contract.golden import SCALARS, Arrays, run_golden
+from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import ConversionError, ModelError
-from lrtflite.golden import ROUNDING as GOLDEN_ROUNDING
-from lrtflite.golden import SCALARS, Arrays, run_golden
 from lrtflite.host.network import Network
 from lrtflite_converters.features import Features
 from lrtflite_converters.foreign_features import ForeignFeatures

@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from lrtflite.contract import SignatureSpec, Sizes
+from lrtflite.contract.signatures import SignatureSpec, Sizes
 from lrtflite.runtime.model import Signature, Tensor
 from lrtflite_converters.tflite import to_tflite
 

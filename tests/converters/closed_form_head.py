@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan

@@ -8,7 +8,7 @@ import tensorflow as tf
 from keras_reference import small_network
 from trunk_head import make_head
 
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.layer_names import MOBILENET_V1
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.class_sums import CONTRAST, LEAST_SPREAD, SPREAD, ClassSums

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from keras_reference import small_network
 
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.runtime.model import Signature
 from lrtflite.verify import check_golden
 from lrtflite_converters.export import SplitNetwork, split_network

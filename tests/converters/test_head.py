@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from cwr_reference import cwr_session
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import ConversionError
 from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite_converters.blocks.block import Chain

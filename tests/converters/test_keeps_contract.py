@@ -12,8 +12,8 @@ from keras_reference import small_network
 
 from lrtflite.bundle.feeding import SESSION
 from lrtflite.bundle.manifest import Manifest
-from lrtflite.contract import FEATURES, HEAD
-from lrtflite.contract_checking import breaches
+from lrtflite.contract.checking import breaches
+from lrtflite.contract.signatures import FEATURES, HEAD
 from lrtflite.host.network import Network
 from lrtflite.runtime.model import Signature, Tensor
 from lrtflite_converters.export import SplitNetwork, split_network

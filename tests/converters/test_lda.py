@@ -7,7 +7,7 @@ import pytest
 from closed_form_head import Clouds, forget, gather, make_head, saved, scores, teach
 
 from lda_reference import LdaReference, differences, far_apart, transformed
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite_converters.heads.head import Head
 
 # Largest difference of scores allowed, relative to their range: float32 and the residual at which

@@ -11,7 +11,7 @@ import tensorflow as tf
 from keras_reference import extracted, small_network
 from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.host.network import Network
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.parameter import Parameter

@@ -15,7 +15,7 @@ from PIL import Image
 
 from lrtflite import Learner, fit_frame
 from lrtflite.bundle.bundle import Bundle
-from lrtflite.contract import SIGNATURES
+from lrtflite.contract.signatures import SIGNATURES
 from lrtflite.state_folder import newest_state
 from striped_pictures import picture
 

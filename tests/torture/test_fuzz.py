@@ -22,12 +22,12 @@ from hypothesis import strategies as st
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.manifest import OPTIONAL
 from lrtflite.bundle.manifest_json import read_manifest
+from lrtflite.contract.golden import read_golden
+from lrtflite.contract.signatures import read_signatures
 from lrtflite.errors import LrtfliteError
 from lrtflite.files.reading import BytesSource
 from lrtflite.files.tensors import METADATA, Outgoing, TensorFile, write_tensors
-from lrtflite.flatbuffer_signatures import read_signatures
 from lrtflite.folded_history import Folded
-from lrtflite.golden_file import read_golden
 from lrtflite.history import History
 from lrtflite.runtime.flatbuffer import read_ops
 from lrtflite.state_file import open_state, read_opened, read_state, write_state

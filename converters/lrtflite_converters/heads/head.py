@@ -11,7 +11,7 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from lrtflite.bundle.manifest import REFUSE
-from lrtflite.contract import HEAD, Sizes, signatures_of
+from lrtflite.contract.signatures import HEAD, Sizes, signatures_of
 from lrtflite.errors import ConversionError
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.regularisers.regulariser import Regulariser

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
-from lrtflite.contract import ZERO
+from lrtflite.contract.signatures import ZERO
 from lrtflite.files.atomic import replacing, writing
 from lrtflite_converters.inference.baking import baked_graph
 from lrtflite_converters.inference.classes import keep_classes

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.golden import Arrays
+from lrtflite.contract.golden import Arrays
 
 # Largest difference allowed, relative to the value itself and to the largest value in its array.
 # Each runtime's kernels add up to 10^4 float32 terms in a different order, so sums differ by about

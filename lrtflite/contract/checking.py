@@ -8,7 +8,7 @@ import numpy as np
 
 from lrtflite.bundle.feeding import NOTHING
 from lrtflite.bundle.manifest import Manifest
-from lrtflite.contract import ADAPTS, HEAD, SignatureSpec, Sizes, signatures_of
+from lrtflite.contract.signatures import ADAPTS, HEAD, SignatureSpec, Sizes, signatures_of
 from lrtflite.runtime.model import Signature, Tensor
 
 

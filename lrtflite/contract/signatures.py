@@ -10,11 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Union
 
 import numpy as np
 
 from lrtflite.bundle.manifest import Manifest
+from lrtflite.runtime.flatbuffer import FlatTable, read_model
 from lrtflite.runtime.model import Signature, Tensor
 
 Axis = Union[int, str]
@@ -234,3 +236,23 @@ def as_markdown() -> str:
 
 def _cells(specs: Mapping[str, Spec]) -> list[str]:
     return [f"`{name}` {spec}" for name, spec in specs.items()]
+
+
+def read_signatures(path: Path) -> dict[str, tuple[str, ...]]:
+    """Return the input names of each signature; signatures are sorted by name."""
+    return read_model(path, lambda model: dict(sorted(map(_signature, model.tables(7)))))
+
+
+def describe_signatures(model: str, path: Path) -> str:
+    """List the signatures of "features" or "head" in the contract's order, with their rates."""
+    found = read_signatures(path)
+    words = []
+    for name, spec in signatures_of(model).items():
+        if name in found:
+            rates = [] if spec.tensors else [i for i in found[name] if i not in spec.inputs]
+            words.append(f"{name} ({', '.join(rates)})" if rates else name)
+    return ", ".join(words)
+
+
+def _signature(table: FlatTable) -> tuple[str, tuple[str, ...]]:
+    return table.string(2), tuple(sorted(each.string(0) for each in table.tables(0)))

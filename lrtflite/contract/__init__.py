@@ -1,0 +1,1 @@
+"""The contract between a client and a bundle's models, and the golden session that tests it."""
