@@ -21,14 +21,14 @@ from pathlib import Path
 
 import numpy as np
 
-from lrtflite import Learner, history
-from lrtflite.committed_state import CommittedState
+from lrtflite import Learner
 from lrtflite.errors import StateError
-from lrtflite.history import BLOCK, MOST_LABELS, History
-from lrtflite.model_state import save_models
-from lrtflite.slots import Slots
+from lrtflite.state import history
+from lrtflite.state.committed import CommittedState
+from lrtflite.state.history import BLOCK, MOST_LABELS, History, TaughtSession
+from lrtflite.state.models import save_models
+from lrtflite.state.slots import Slots
 from lrtflite.system.machine import this_machine
-from lrtflite.taught_session import TaughtSession
 
 # More sessions and labels than any history has, so that all of them stay in full.
 NEVER = 1 << 40

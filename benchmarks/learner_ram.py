@@ -24,12 +24,12 @@ import numpy as np
 
 from lrtflite import Learner
 from lrtflite.bundle.bundle import Bundle
-from lrtflite.checkpoint import Checkpoint
-from lrtflite.model_state import save_models
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime.model import RUNTIMES, pick_runtime
-from lrtflite.state_file import State
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.models import save_models
+from lrtflite.state.reading import State
 from lrtflite.system.machine import peak_ram_mb
 
 FLOATS, BATCH, DRAWS = 1024, 100, 3000

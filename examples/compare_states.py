@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import LrtfliteError
-from lrtflite.state_file import State
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
+from lrtflite.state.reading import State
 
 
 def describe(folder: str, state: State) -> None:

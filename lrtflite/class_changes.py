@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from lrtflite.committed_state import CommittedState
 from lrtflite.labels import Label
-from lrtflite.model_state import save_models
+from lrtflite.state.committed import CommittedState
+from lrtflite.state.models import save_models
 
 
 def rename_class(

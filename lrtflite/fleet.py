@@ -11,12 +11,11 @@ from typing import Any
 from numpy.typing import NDArray
 
 from lrtflite.errors import InputError, StateError
-from lrtflite.history import History
-from lrtflite.initial_state import labels_of
-from lrtflite.state_file import State
-from lrtflite.state_fit import StateForm
-from lrtflite.state_folder import StateFolder, newest_state
-from lrtflite.taught_session import TaughtSession
+from lrtflite.state.folder import StateFolder, newest_state
+from lrtflite.state.form import StateForm
+from lrtflite.state.history import History, TaughtSession
+from lrtflite.state.initial import labels_of
+from lrtflite.state.reading import State
 
 HEAD = "head/"
 

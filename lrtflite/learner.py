@@ -18,10 +18,8 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.destination import Destination
 from lrtflite.bundle.training import Training
 from lrtflite.class_changes import forget_class, rename_class
-from lrtflite.committed_state import CommittedState
 from lrtflite.errors import InputError
 from lrtflite.frames.checks import check_frames
-from lrtflite.history import History
 from lrtflite.labels import Label
 from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
@@ -30,9 +28,11 @@ from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.recording import record
 from lrtflite.run_session import diagnosed_session
 from lrtflite.session import OnProgress, Session, SessionReport
-from lrtflite.shipping import ship
-from lrtflite.slots import Labels, SlotNumbers
-from lrtflite.state_file import State
+from lrtflite.state.committed import CommittedState
+from lrtflite.state.history import History
+from lrtflite.state.reading import State
+from lrtflite.state.shipping import ship
+from lrtflite.state.slots import Labels, SlotNumbers
 
 # Maximum size of the latents passed to one `infer` call, in bytes.
 AT_ONCE_BYTES = 1 << 20

@@ -20,9 +20,9 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.costs import SESSION_FRAMES, Costs
 from lrtflite.bundle.feeding import NOTHING
 from lrtflite.learner import Learner
-from lrtflite.model_state import save_models
 from lrtflite.runtime.model import default_threads, describe_runtime
 from lrtflite.session import Phase
+from lrtflite.state.models import save_models
 from lrtflite.system.machine import peak_ram_mb, this_machine
 
 # Patterns in the measured session, each in a separate class. A step costs the same with any number

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.manifest import REFUSE, SOLVE, SUM_BY_CLASS, Manifest
-from lrtflite.checkpoint import Checkpoint
 from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import BundleError, InputError, StateError
 from lrtflite.files.atomic import check_folder
@@ -31,12 +30,13 @@ from lrtflite.fleet import (
     merged_labels,
     read_device,
 )
-from lrtflite.history import History
-from lrtflite.initial_state import read_initial
 from lrtflite.merged_memory import merge_memories
 from lrtflite.runtime.model import Model
-from lrtflite.state_file import State
-from lrtflite.state_fit import StateForm
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.form import StateForm
+from lrtflite.state.history import History
+from lrtflite.state.initial import read_initial
+from lrtflite.state.reading import State
 
 Arrays = dict[str, NDArray[Any]]
 Labels = Sequence["str | None"]

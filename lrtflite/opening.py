@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from lrtflite.bundle.bundle import Bundle
-from lrtflite.checkpoint import Checkpoint
-from lrtflite.committed_state import CommittedState
-from lrtflite.initial_state import fit_memory, read_initial
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.state_file import Opened
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.committed import CommittedState
+from lrtflite.state.initial import fit_memory, read_initial
+from lrtflite.state.reading import Opened
 from lrtflite.trial import try_models
 
 

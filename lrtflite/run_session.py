@@ -11,18 +11,17 @@ from numpy.typing import NDArray
 
 from lrtflite.advice import few_classes
 from lrtflite.bundle.training import Training
-from lrtflite.committed_state import CommittedState
 from lrtflite.diagnosis import Answer, Before
 from lrtflite.errors import InputError
 from lrtflite.head_training import check_finite, train_head
-from lrtflite.history import History
 from lrtflite.minibatch import Patterns
-from lrtflite.model_state import save_models
 from lrtflite.moments import adapt_moments
 from lrtflite.replay.policies import Latents
 from lrtflite.session import Phase, Session, SessionReport
-from lrtflite.slots import Slots, for_each
-from lrtflite.taught_session import clock
+from lrtflite.state.committed import CommittedState
+from lrtflite.state.history import History, clock
+from lrtflite.state.models import save_models
+from lrtflite.state.slots import Slots, for_each
 
 _log = logging.getLogger("lrtflite")
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.bundle.bundle import INITIAL_FILE
-from lrtflite.history import History
 from lrtflite.learner import Learner
-from lrtflite.state_file import write_state
+from lrtflite.state.history import History
+from lrtflite.state.reading import write_state
 
 
 def seed_memory(bundle: Path, frames: Path) -> None:

@@ -27,8 +27,8 @@ from lrtflite.contract.signatures import FEATURES, HEAD
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.files.atomic import write_whole
 from lrtflite.files.reading import read_whole
-from lrtflite.generations import CHECKED_FILE
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
+from lrtflite.state.folder import CHECKED_FILE
 
 # Seconds after which the golden session counts as endless; a slow board takes a minute.
 MOST_SECONDS = 900

@@ -26,9 +26,9 @@ from lrtflite.contract.golden import (
 )
 from lrtflite.contract.signatures import FEATURES, HEAD
 from lrtflite.errors import BundleError, LrtfliteError
-from lrtflite.initial_state import check_initial
 from lrtflite.runtime.flatbuffer import custom_ops, read_ops
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
+from lrtflite.state.initial import check_initial
 from lrtflite.trial import run_child
 
 

@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 
 ROOT = Path(__file__).parent.parent
 QUICK = ("--seconds", "0.4", "--fps", "20")

@@ -89,7 +89,7 @@ def open_learner(demo: Path) -> Iterator[Callable[..., Learner]]:
 @pytest.fixture
 def open_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Learner]]:
     """Return `open_deep(state, layer, **changes of the manifest)`, with fake models."""
-    monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
+    monkeypatch.setattr("lrtflite.state.committed.Model", FakeModel)
     monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
     opened = []
 

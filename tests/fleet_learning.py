@@ -12,7 +12,7 @@ import pytest
 from learning import alike_latents
 from lrtflite import Learner
 from lrtflite.errors import LrtfliteError
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 
 # A session: label, kind of object, day on which it is seen.
 Taught = tuple[str, int, int]

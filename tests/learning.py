@@ -7,7 +7,7 @@ import numpy as np
 from lrtflite import Learner, Training
 from lrtflite.bundle.feeding import SESSION, Feeding
 from lrtflite.bundle.training import Rate
-from lrtflite.model_state import save_models
+from lrtflite.state.models import save_models
 
 # Feeding of a bundle at pool6, and every rate that a CWR* bundle may have.
 DEFAULTS = Training(

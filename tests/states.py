@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from lrtflite.checkpoint import Checkpoint
 from lrtflite.replay.memory import Content
-from lrtflite.state_file import State
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.reading import State
 
 ROW = (3,)
 

@@ -34,7 +34,7 @@ def test_a_trunk_should_learn_several_classes_first(demo: Path) -> None:
 def test_a_learner_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
+    monkeypatch.setattr("lrtflite.state.committed.Model", FakeModel)
     monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
     # The fake head has five slots, too few for the advice.
     monkeypatch.setattr("lrtflite.advice.ENOUGH", 4)

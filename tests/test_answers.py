@@ -14,7 +14,7 @@ from fake_bundle import SHAPE, FakeModel, make_bundle
 from learning import TRAINING, frames_of, latents_of
 from lrtflite import Learner
 from lrtflite.errors import InputError
-from lrtflite.slots import Slots
+from lrtflite.state.slots import Slots
 
 Open = Callable[..., Learner]
 
@@ -70,7 +70,7 @@ class Intruder:
 @pytest.fixture
 def open_adapting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Learner]:
     """Return a learner with adapting moments that has learned two grey objects."""
-    monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
+    monkeypatch.setattr("lrtflite.state.committed.Model", FakeModel)
     monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
     with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
         for value, label in ((10, "dark"), (30, "grey")):

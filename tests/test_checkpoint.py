@@ -17,22 +17,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrtflite import checkpoint as checkpoint_module
-from lrtflite import generation_writing
-from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import StateError
 from lrtflite.files import atomic as whole_file
 from lrtflite.files import reading as regular_file
 from lrtflite.replay.memory import Content
-from lrtflite.state_file import State, read_opened
-from lrtflite.state_folder import newest_state
+from lrtflite.state import checkpoint as checkpoint_module
+from lrtflite.state import writing as generation_writing
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.folder import newest_state
+from lrtflite.state.reading import State, read_opened
 from states import contents, patterns, put, state, value
 
 
 @pytest.fixture(autouse=True)
 def tensors_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give tensors a file of their own, as those of a trunk have."""
-    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", 0)
+    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", 0)
 
 
 @pytest.fixture
@@ -289,7 +289,7 @@ def test_a_commit_after_reopening_takes_the_newest_tensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A small tensor is first in a shared file with the trunk, then in the generation itself."""
-    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", 100)
+    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", 100)
     put(tmp_path, 1, 2, 3, 4)
     with contextlib.closing(Checkpoint(tmp_path)) as checkpoint:
         found = checkpoint.load()
@@ -303,7 +303,7 @@ def test_a_commit_after_reopening_takes_the_newest_tensors(
 
 def test_another_format(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr("lrtflite.state_meta.STATE_FORMAT", 99)
+        patch.setattr("lrtflite.state.record.STATE_FORMAT", 99)
         put(tmp_path, 1)
     before = contents(tmp_path)
     with pytest.raises(StateError, match="format 99"):

@@ -18,9 +18,9 @@ from lrtflite import Learner
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.files.tensors import Outgoing, write_tensors
 from lrtflite.replay.policies import POLICIES
-from lrtflite.state_file import State, write_state
-from lrtflite.state_folder import newest_state
-from lrtflite.state_meta import Record
+from lrtflite.state.folder import newest_state
+from lrtflite.state.reading import State, write_state
+from lrtflite.state.record import Record
 from lrtflite_cli.group import cli
 
 NEWEST = "state-00000009.safetensors"

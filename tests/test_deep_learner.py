@@ -13,7 +13,7 @@ from learning import fingerprint
 from lrtflite import Learner, Progress
 from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import InputError
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 
 Open = Callable[..., Learner]
 # 1 - (1 - adapt_rate) ** epochs of TRAINING: two epochs at a sixteenth.

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-import lrtflite.committed_state as committed_module
+import lrtflite.state.committed as committed_module
 from fake_bundle import TRAINING, frames, mean_of
 from learning import fingerprint
 from lrtflite import Learner, Progress
 from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import InputError, SessionCancelled, StateError
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 
 Open = Callable[..., Learner]
 

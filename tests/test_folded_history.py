@@ -13,14 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 from learning import TRAINING, latents_of
-from lrtflite import Learner, folded_history
-from lrtflite.checkpoint import Checkpoint
+from lrtflite import Learner
 from lrtflite.errors import DamagedState, StateError
-from lrtflite.folded_history import ARRAYS, Folded
-from lrtflite.history import BLOCK, History
-from lrtflite.state_file import State, read_state, write_state
-from lrtflite.state_folder import newest_state
-from lrtflite.taught_session import EARLIEST, TaughtSession
+from lrtflite.state import history as folded_history
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.folder import newest_state
+from lrtflite.state.history import ARRAYS, BLOCK, EARLIEST, Folded, History, TaughtSession
+from lrtflite.state.reading import State, read_state, write_state
 from lrtflite_cli.group import cli
 from states import meta_of, patterns, state
 
@@ -217,7 +216,7 @@ def test_more_folded_sessions_than_the_limit(
 ) -> None:
     path = tmp_path / "state.safetensors"
     write_state(path, crafted(LONG, {}))
-    monkeypatch.setattr(f"lrtflite.state_file.{name}", 127)
+    monkeypatch.setattr(f"lrtflite.state.reading.{name}", 127)
     with pytest.raises(DamagedState, match="invalid history/"):
         read_state(path)
     monkeypatch.setattr(folded_history, name, 200)
@@ -268,8 +267,8 @@ def test_a_session_has_its_time_and_device(
 def test_learning_renaming_and_forgetting_reach_folded_sessions(
     open_learner: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lrtflite.history.BLOCK", 2)
-    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE_HISTORY", 0)
+    monkeypatch.setattr("lrtflite.state.history.BLOCK", 2)
+    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE_HISTORY", 0)
     path = tmp_path / "state"
     with open_learner(path) as learner:
         for number in range(6):

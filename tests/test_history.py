@@ -7,9 +7,8 @@ from pathlib import Path
 
 from learning import TRAINING, fingerprint, latents_of
 from lrtflite import Learner
-from lrtflite.history import History
-from lrtflite.state_folder import newest_state
-from lrtflite.taught_session import TaughtSession
+from lrtflite.state.folder import newest_state
+from lrtflite.state.history import History, TaughtSession
 
 Open = Callable[..., Learner]
 A, B = "a" * 32, "b" * 32

@@ -15,7 +15,6 @@ import pytest
 
 from learning import DEFAULTS, TRAINING, fingerprint, frames_of, latents_of
 from lrtflite import Learner, Progress
-from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import (
     InputError,
     LrtfliteError,
@@ -24,8 +23,9 @@ from lrtflite.errors import (
     StateError,
 )
 from lrtflite.files import reading as regular_file
-from lrtflite.state_file import State, write_state
-from lrtflite.state_folder import newest_state
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.folder import newest_state
+from lrtflite.state.reading import State, write_state
 
 
 @pytest.mark.parametrize("phase", ["extract", "train"])

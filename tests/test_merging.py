@@ -28,7 +28,7 @@ from learning import alike_latents
 from lrtflite import Learner
 from lrtflite.errors import InputError
 from lrtflite.merging import merge
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 
 
 @pytest.fixture

@@ -26,7 +26,7 @@ from lrtflite.merging import merge
 def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep every session in full, or fold all but the newest."""
     if request.param == "folded":
-        monkeypatch.setattr("lrtflite.history.BLOCK", 1)
+        monkeypatch.setattr("lrtflite.state.history.BLOCK", 1)
 
 
 @pytest.fixture
@@ -133,5 +133,5 @@ def test_a_full_disk_leaves_nothing(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lrtflite.generation_writing.write_tensors", full)
+    monkeypatch.setattr("lrtflite.state.writing.write_tensors", full)
     refused(StateError, "No space left", lambda out: merge(lda, fleet, out), tmp_path / "out")

@@ -21,14 +21,14 @@ from fleet_learning import (
 from lrtflite import Learner
 from lrtflite.errors import InputError
 from lrtflite.merging import merge
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 
 
 @pytest.fixture(autouse=True, params=["in full", "folded"])
 def block(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keep every session in full, or fold all but the newest."""
     if request.param == "folded":
-        monkeypatch.setattr("lrtflite.history.BLOCK", 1)
+        monkeypatch.setattr("lrtflite.state.history.BLOCK", 1)
 
 
 def test_what_a_bundle_shipped_with_counts_once(lda: Path, tmp_path: Path) -> None:

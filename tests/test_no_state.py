@@ -8,7 +8,7 @@ import pytest
 
 from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.errors import StateError
-from lrtflite.state_summary import summarise
+from lrtflite.state.summary import summarise
 
 
 @pytest.mark.parametrize(

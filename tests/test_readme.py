@@ -21,7 +21,7 @@ from fleet_learning import teach
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.signing import make_keys, sign_bundle
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -11,7 +11,7 @@ import pytest
 from fake_bundle import FEEDING, TRAINING, FakeModel, frames, make_bundle
 from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.seeding import seed_memory
-from lrtflite.state_file import read_state
+from lrtflite.state.reading import read_state
 
 
 @pytest.mark.parametrize(("strategy", "gathers"), [("steps", "nothing"), ("gathering", "session")])
@@ -19,7 +19,7 @@ def test_a_head_that_does_not_start_from_a_classifier_is_taught(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str, gathers: str
 ) -> None:
     """Sums of a closed form never see stored latents again, so they must see them first."""
-    monkeypatch.setattr("lrtflite.committed_state.Model", FakeModel)
+    monkeypatch.setattr("lrtflite.state.committed.Model", FakeModel)
     monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
     labels = ("cup", None, "ball", None, None)
     training = replace(TRAINING, feeding=replace(FEEDING, gathers=gathers))

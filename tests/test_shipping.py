@@ -15,10 +15,10 @@ from lrtflite.bundle.bundle import INITIAL_FILE, MANIFEST_FILE, Bundle
 from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.errors import BundleError, StateError
 from lrtflite.files.digest import digest
-from lrtflite.initial_state import shipped_labels
 from lrtflite.replay.memory import Content
-from lrtflite.shipping import ship
-from lrtflite.state_file import State, read_state, write_state
+from lrtflite.state.initial import shipped_labels
+from lrtflite.state.reading import State, read_state, write_state
+from lrtflite.state.shipping import ship
 from lrtflite.verify import verify_bundle
 
 Open = Callable[..., Learner]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrtflite.errors import InputError, NoFreeSlot
-from lrtflite.slots import Slots, for_each
+from lrtflite.state.slots import Slots, for_each
 
 SLOTS = Slots(("cup", None, "ball", None))
 

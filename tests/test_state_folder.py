@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-import lrtflite.state_file as state_file_module
-from lrtflite.checkpoint import Checkpoint
+import lrtflite.state.reading as state_file_module
 from lrtflite.errors import DamagedState, StateError
-from lrtflite.state_file import State, read_opened
-from lrtflite.state_folder import StateFolder, newest_state
-from lrtflite.state_summary import summarise
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.folder import StateFolder, newest_state
+from lrtflite.state.reading import State, read_opened
+from lrtflite.state.summary import summarise
 from states import put, state, value
 
 
 @pytest.fixture(autouse=True)
 def tensors_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give tensors a file of their own, as those of a trunk have."""
-    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", 0)
+    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", 0)
 
 
 def names(folder: Path, kind: str = "") -> list[str]:

@@ -92,7 +92,7 @@ def _print(rows: list[tuple[str, str]]) -> None:
 
 
 def _knows(bundle: Bundle) -> str:
-    from lrtflite.initial_state import labels_of, read_initial
+    from lrtflite.state.initial import labels_of, read_initial
 
     state = read_initial(bundle)
     if state is None:

@@ -12,8 +12,8 @@ from lrtflite.runtime.model import AUTO, RUNTIMES
 
 if TYPE_CHECKING:
     from lrtflite.fleet import Device
-    from lrtflite.history import History
     from lrtflite.merging import Merged
+    from lrtflite.state.history import History
 
 
 @click.command()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from lrtflite.state_summary import StateSummary
+    from lrtflite.state.summary import StateSummary
 
 
 @click.command()
@@ -23,7 +23,7 @@ def command(path: Path, history: bool, as_json: bool) -> None:
     Lists the classes with the patterns taught and the latents kept for replay, and the size of each
     part. Needs neither a bundle nor a TFLite runtime, and changes nothing.
     """
-    from lrtflite.state_summary import summarise
+    from lrtflite.state.summary import summarise
 
     found = summarise(path)
     if as_json:

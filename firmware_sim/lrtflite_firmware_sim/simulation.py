@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from lrtflite.bundle.bundle import Bundle, demo_bundle
-from lrtflite.initial_state import shipped_labels
+from lrtflite.state.initial import shipped_labels
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.plan import SimulateOptions, make_plan
 from lrtflite_firmware_sim.results import Simulation

@@ -13,7 +13,7 @@ import pytest
 
 from lrtflite import Learner
 from lrtflite.errors import StateError
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 
 
 @pytest.fixture

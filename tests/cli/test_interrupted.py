@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lrtflite import Learner
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 
 # Learns "mug", then "hat" from a camera that never stops, or in endless training.
 SCRIPT = """

@@ -17,7 +17,7 @@ from click.testing import CliRunner
 from lrtflite import Bundle, Learner
 from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import DIGEST, Outgoing, TensorFile, write_tensors
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 from lrtflite_cli.group import cli
 from scripted_losses import CASES, ENOUGH_LOSS, EPOCHS, EXTRA_STEPS, PASS
 
@@ -210,8 +210,8 @@ def test_folded_sessions_go_through_cpp(
     monkeypatch: pytest.MonkeyPatch,
     most_inline: int,
 ) -> None:
-    monkeypatch.setattr("lrtflite.history.BLOCK", 1)
-    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE_HISTORY", most_inline)
+    monkeypatch.setattr("lrtflite.state.history.BLOCK", 1)
+    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE_HISTORY", most_inline)
     rng = np.random.default_rng(0)
     with Learner.open(demo, tmp_path / "python", device="kitchen") as learner:
         shape = learner.bundle.manifest.latent_shape
@@ -260,7 +260,7 @@ def test_cpp_refuses_what_it_does_not_know_and_does_not_fall_back(
 def test_cpp_finds_damage_and_other_bundles(
     client: Path, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", 0)  # a file of tensors
+    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", 0)  # a file of tensors
     old, new = tmp_path / "old", tmp_path / "new"
     with Learner.open(demo, old) as learner:
         shape = learner.bundle.manifest.latent_shape

@@ -16,7 +16,7 @@ from PIL import Image
 from lrtflite import Learner, fit_frame
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.contract.signatures import SIGNATURES
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 from striped_pictures import picture
 
 ROOT = Path(__file__).parent.parent.parent

@@ -14,12 +14,12 @@ HERE = Path(__file__).parent
 TEACH = """
 import sys
 import numpy as np
-import lrtflite.generation_writing
-import lrtflite.history
+import lrtflite.state.writing
+import lrtflite.state.history
 from lrtflite import Learner
 # Files of tensors, as a larger head and a longer history have.
-lrtflite.generation_writing.MOST_INLINE = lrtflite.generation_writing.MOST_INLINE_HISTORY = 0
-lrtflite.history.BLOCK = 2  # five sessions, of which two are folded
+lrtflite.state.writing.MOST_INLINE = lrtflite.state.writing.MOST_INLINE_HISTORY = 0
+lrtflite.state.history.BLOCK = 2  # five sessions, of which two are folded
 bundle, state = sys.argv[1:]
 with Learner.open(bundle, state, device="kitchen") as learner:
     rng = np.random.default_rng(0)
@@ -35,7 +35,7 @@ def main() -> None:
     from keras_reference import small_network
 
     from lrtflite.bundle.manifest import BUNDLE_FORMAT
-    from lrtflite.state_meta import STATE_FORMAT
+    from lrtflite.state.record import STATE_FORMAT
     from lrtflite_converters.export import export_bundle
     from lrtflite_converters.options import ExportOptions
 

@@ -17,8 +17,8 @@ from lrtflite.bundle.manifest import BUNDLE_FORMAT, BUNDLE_FORMATS
 from lrtflite.errors import BundleError, StateError
 from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import DIGEST, Outgoing, TensorFile, write_tensors
-from lrtflite.state_meta import STATE_FORMAT, STATE_FORMATS
-from lrtflite.state_summary import summarise
+from lrtflite.state.record import STATE_FORMAT, STATE_FORMATS
+from lrtflite.state.summary import summarise
 from lrtflite.verify import verify_bundle
 
 HERE = Path(__file__).parent

@@ -15,7 +15,7 @@ from lrtflite.errors import InputError, StateError
 from lrtflite.replay.codecs import CODECS, LatentForm
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import Indices
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 from lrtflite.tables.table import Table
 
 FLOAT = np.dtype(np.float32)
@@ -41,7 +41,7 @@ class Bytes:
 @pytest.fixture(autouse=True)
 def bytes_codec(monkeypatch: pytest.MonkeyPatch) -> None:
     table = Table[Any]("codec", {**CODECS, "bytes": Bytes})
-    for module in ("lrtflite.replay.memory", "lrtflite.state_fit"):
+    for module in ("lrtflite.replay.memory", "lrtflite.state.form"):
         monkeypatch.setattr(f"{module}.CODECS", table)
 
 

@@ -15,7 +15,7 @@ from lrtflite import Learner
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import POLICIES
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
 
 FLOAT = np.dtype(np.float32)
 TRIPLES = LatentForm((3,), FLOAT, FLOAT, (0.0, 1000.0))

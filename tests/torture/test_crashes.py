@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from failing_disk import Files, power_cuts, recording
-from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import StateError
 from lrtflite.files import reading as regular_file
-from lrtflite.state_file import State
-from lrtflite.state_folder import newest_state
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.folder import newest_state
+from lrtflite.state.reading import State
 from states import contents, patterns, put, state, value, write_all
 
 TIMES = int(os.environ.get("LRTFLITE_TORTURE", "1"))
@@ -36,7 +36,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True, params=[0, 1 << 20], ids=["apart", "inline"])
 def tensors(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Give tensors a file of their own, as those of a trunk have, or put them into the state's."""
-    monkeypatch.setattr("lrtflite.generation_writing.MOST_INLINE", request.param)
+    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", request.param)
 
 
 def commit(checkpoint: Checkpoint) -> None:
@@ -51,7 +51,7 @@ def rename(checkpoint: Checkpoint) -> None:
 
 
 def undo(checkpoint: Checkpoint) -> None:
-    from lrtflite.state_file import read_opened
+    from lrtflite.state.reading import read_opened
 
     previous = checkpoint.previous()
     checkpoint.undo(previous, read_opened(previous))
@@ -203,7 +203,7 @@ def test_flipped_bits_and_missing_ends_everywhere(tmp_path: Path) -> None:
 
 
 def test_a_second_process_is_kept_out(taught: Path) -> None:
-    script = "import sys; from lrtflite.checkpoint import Checkpoint; Checkpoint(sys.argv[1])"
+    script = "import sys; from lrtflite.state.checkpoint import Checkpoint; Checkpoint(sys.argv[1])"
     command = [sys.executable, "-c", script, str(taught)]
     checkpoint = Checkpoint(taught)
     held = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -27,13 +27,11 @@ from lrtflite.contract.signatures import read_signatures
 from lrtflite.errors import LrtfliteError
 from lrtflite.files.reading import BytesSource
 from lrtflite.files.tensors import METADATA, Outgoing, TensorFile, write_tensors
-from lrtflite.folded_history import Folded
-from lrtflite.history import History
 from lrtflite.runtime.flatbuffer import read_ops
-from lrtflite.state_file import open_state, read_opened, read_state, write_state
-from lrtflite.state_folder import newest_state
-from lrtflite.state_meta import Record
-from lrtflite.taught_session import TaughtSession
+from lrtflite.state.folder import newest_state
+from lrtflite.state.history import Folded, History, TaughtSession
+from lrtflite.state.reading import open_state, read_opened, read_state, write_state
+from lrtflite.state.record import Record
 from states import contents, meta_of, put, state, write_all
 
 EXAMPLES = int(os.environ.get("LRTFLITE_FUZZ", "60"))

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import InputError, LrtfliteError, StateError
 from lrtflite.files.atomic import check_writable, writing
-from lrtflite.initial_state import read_initial
-from lrtflite.state_file import State, read_state
-from lrtflite.state_fit import StateForm
-from lrtflite.state_folder import newest_state
+from lrtflite.state.folder import newest_state
+from lrtflite.state.form import StateForm
+from lrtflite.state.initial import read_initial
+from lrtflite.state.reading import State, read_state
 
 LABELS_FILE = "labels.txt"
 FLOAT, INT8 = "float32", "int8"

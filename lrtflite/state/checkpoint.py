@@ -18,14 +18,23 @@ from lrtflite.files.atomic import flush_folder
 from lrtflite.files.deferred_signals import undisturbed
 from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import TensorFile
-from lrtflite.folder_lock import FolderLock
-from lrtflite.generation_writing import Written, digest_of, write_generation
-from lrtflite.generations import is_foreign, kept, leftovers, name_of, next_number, numbers, unused
 from lrtflite.replay.memory import Content
-from lrtflite.state_file import Opened, State, open_state, read_opened, reading
-from lrtflite.state_fit import StateForm
-from lrtflite.state_folder import StateFolder, number_of
-from lrtflite.state_meta import Record
+from lrtflite.state.folder import (
+    StateFolder,
+    is_foreign,
+    kept,
+    leftovers,
+    name_of,
+    next_number,
+    number_of,
+    numbers,
+    unused,
+)
+from lrtflite.state.form import StateForm
+from lrtflite.state.lock import FolderLock
+from lrtflite.state.reading import Opened, State, open_state, read_opened, reading
+from lrtflite.state.record import Record
+from lrtflite.state.writing import Written, digest_of, write_generation
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from lrtflite.generations import EARLIER
-from lrtflite.history import History
-from lrtflite.state_file import Opened, State, open_state, read_opened
-from lrtflite.state_folder import StateFolder, earlier_format
-from lrtflite.taught_session import TaughtSession
+from lrtflite.state.folder import EARLIER, StateFolder, earlier_format
+from lrtflite.state.history import History, TaughtSession
+from lrtflite.state.reading import Opened, State, open_state, read_opened
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle.bundle import Bundle
-from lrtflite.checkpoint import Checkpoint
 from lrtflite.errors import DamagedState, LrtfliteError, StateError
-from lrtflite.history import History
-from lrtflite.initial_state import learned_labels
 from lrtflite.learner_options import LearnerOptions
-from lrtflite.loaded_models import LoadedModels
-from lrtflite.model_state import restore_models, save_models
 from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime.model import Model
-from lrtflite.slots import Slots
-from lrtflite.state_file import Opened, State, read_opened
-from lrtflite.state_fit import StateForm
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.form import StateForm
+from lrtflite.state.history import History
+from lrtflite.state.initial import learned_labels
+from lrtflite.state.models import LoadedModels, restore_models, save_models
+from lrtflite.state.reading import Opened, State, read_opened
+from lrtflite.state.slots import Slots
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,11 @@ from lrtflite.errors import DamagedState, NotRegular, StateError
 from lrtflite.files.atomic import replacing
 from lrtflite.files.reading import FileSource, Source
 from lrtflite.files.tensors import Entry, Outgoing, TensorFile, damaged, write_tensors
-from lrtflite.folded_history import ARRAYS, IDS, MOST_FOLDED, MOST_TAUGHT, SESSIONS, TAUGHT, Folded
 from lrtflite.replay.memory import FACTS, Content
 from lrtflite.replay.store import CODES, RowFile, join
-from lrtflite.state_fit import StateForm, check_finite
-from lrtflite.state_meta import FOLDED, READ_FORMATS, STATE_FORMATS, NamedFile, Record
+from lrtflite.state.form import StateForm, check_finite
+from lrtflite.state.history import ARRAYS, IDS, MOST_FOLDED, MOST_TAUGHT, SESSIONS, TAUGHT, Folded
+from lrtflite.state.record import FOLDED, READ_FORMATS, STATE_FORMATS, NamedFile, Record
 
 _log = logging.getLogger("lrtflite")
 MEMORY = "memory/"

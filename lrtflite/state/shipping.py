@@ -9,7 +9,7 @@ from pathlib import Path
 from lrtflite.bundle.bundle import FILES, INITIAL_FILE, Bundle, write_manifest
 from lrtflite.bundle.destination import Destination
 from lrtflite.files.digest import digest
-from lrtflite.state_file import State, write_state
+from lrtflite.state.reading import State, write_state
 
 
 def ship(

@@ -20,12 +20,12 @@ from lrtflite.files.atomic import flush_file, flush_folder
 from lrtflite.files.digest import File
 from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import Outgoing, TensorFile, write_tensors
-from lrtflite.folded_history import ARRAYS
-from lrtflite.generations import name_of, temporary
 from lrtflite.replay.memory import Content
 from lrtflite.replay.store import CODES, RowFile
-from lrtflite.state_file import MEMORY_PLACES, State, facts_of
-from lrtflite.state_meta import NamedFile, Record
+from lrtflite.state.folder import name_of, temporary
+from lrtflite.state.history import ARRAYS
+from lrtflite.state.reading import MEMORY_PLACES, State, facts_of
+from lrtflite.state.record import NamedFile, Record
 
 # Maximum number of files that the tensors of a state are spread over.
 MOST_TENSOR_FILES = 16

@@ -11,8 +11,8 @@ from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
 from lrtflite.errors import BundleError, StateError
 from lrtflite.replay.policies import balanced_choice
 from lrtflite.runtime.model import Model
-from lrtflite.state_file import State, read_state
-from lrtflite.state_fit import StateForm
+from lrtflite.state.form import StateForm
+from lrtflite.state.reading import State, read_state
 
 
 def read_initial(bundle: Bundle, form: StateForm | None = None) -> State | None:
