@@ -29,10 +29,10 @@ from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.contract.signatures import ZERO
 from lrtflite.data import StreamOptions, nic_stream, open_source
 from lrtflite.metrics import accuracy
-from lrtflite.moments import adapt_moments
 from lrtflite.replay.policies import POLICIES
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
-from lrtflite.session import Session
+from lrtflite.session.run import adapt_moments
+from lrtflite.session.session import Session
 from lrtflite.system.machine import this_machine
 
 AGAIN = "extracted again"

@@ -7,7 +7,7 @@ from lrtflite.frames.fit import fit_frame
 from lrtflite.frames.image_file import read_image
 from lrtflite.learner import Learner
 from lrtflite.prediction import Prediction
-from lrtflite.session import Progress, SessionReport
+from lrtflite.session.session import Progress, SessionReport
 
 __version__ = "0.1.0"
 __all__ = [

@@ -17,17 +17,17 @@ from lrtflite.arguments import whole_number
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.destination import Destination
 from lrtflite.bundle.training import Training
-from lrtflite.class_changes import forget_class, rename_class
 from lrtflite.errors import InputError
 from lrtflite.frames.checks import check_frames
 from lrtflite.labels import Label
-from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.opening import open_committed, opened_bundle
 from lrtflite.prediction import Answers, Prediction, top_predictions
-from lrtflite.recording import record
-from lrtflite.run_session import diagnosed_session
-from lrtflite.session import OnProgress, Session, SessionReport
+from lrtflite.session.class_changes import forget_class, rename_class
+from lrtflite.session.latents import check_latents
+from lrtflite.session.recording import record
+from lrtflite.session.run import diagnosed_session
+from lrtflite.session.session import OnProgress, Session, SessionReport
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.history import History
 from lrtflite.state.reading import State

@@ -21,7 +21,7 @@ from lrtflite.bundle.costs import SESSION_FRAMES, Costs
 from lrtflite.bundle.feeding import NOTHING
 from lrtflite.learner import Learner
 from lrtflite.runtime.model import default_threads, describe_runtime
-from lrtflite.session import Phase
+from lrtflite.session.session import Phase
 from lrtflite.state.models import save_models
 from lrtflite.system.machine import peak_ram_mb, this_machine
 

@@ -15,7 +15,7 @@ from lrtflite.bundle.training import Training
 from lrtflite.data import FrameSource, whole_batch
 from lrtflite.errors import InputError
 from lrtflite.learner import Learner
-from lrtflite.session import Phase, Progress, SessionReport
+from lrtflite.session.session import Phase, Progress, SessionReport
 
 # Callback with the phase (a name in `Phase`), steps done, and steps in total.
 OnStep = Callable[[str, int, int], None]

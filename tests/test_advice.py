@@ -10,8 +10,8 @@ import pytest
 
 from fake_bundle import SHAPE, FakeModel, make_bundle
 from lrtflite import Learner
-from lrtflite.advice import few_classes
 from lrtflite.bundle.bundle import Bundle
+from lrtflite.session.run import few_classes
 
 
 def test_a_trunk_should_learn_several_classes_first(demo: Path) -> None:
@@ -37,7 +37,7 @@ def test_a_learner_says_so_once(
     monkeypatch.setattr("lrtflite.state.committed.Model", FakeModel)
     monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
     # The fake head has five slots, too few for the advice.
-    monkeypatch.setattr("lrtflite.advice.ENOUGH", 4)
+    monkeypatch.setattr("lrtflite.session.run.ENOUGH", 4)
     with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
         for value in (10, 20, 30):
             learner.learn(np.full(SHAPE, value, np.uint8), f"{value}")

@@ -14,7 +14,7 @@ from lrtflite.bundle.costs import Costs
 from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.errors import InputError
 from lrtflite.measuring import measure_costs
-from lrtflite.session import Session
+from lrtflite.session.session import Session
 
 COSTS = Costs("a board", "litert 9", 2, 4.0, 0.5, 52, 0.25, 98.5, 6.15)
 

@@ -10,7 +10,9 @@ import pytest
 
 from learning import TRAINING, fingerprint, latents_of
 from lrtflite import Learner
-from lrtflite.diagnosis import (
+from lrtflite.replay.codecs import LatentForm
+from lrtflite.replay.memory import ReplayMemory
+from lrtflite.session.diagnosis import (
     Before,
     Diagnosis,
     Disagreement,
@@ -20,8 +22,6 @@ from lrtflite.diagnosis import (
     neighbours,
     to_vectors,
 )
-from lrtflite.replay.codecs import LatentForm
-from lrtflite.replay.memory import ReplayMemory
 
 Open = Callable[..., Learner]
 NAMES = ["mug", "cup", "hat"]

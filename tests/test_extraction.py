@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrtflite.extraction import extract_while_arriving
+from lrtflite.session.recording import extract_while_arriving
 
 
 def frame(value: int) -> Any:

@@ -56,7 +56,7 @@ def threads_left(before):
 EXTRACTION = (
     COMMON
     + """
-from lrtflite.extraction import extract_while_arriving
+from lrtflite.session.recording import extract_while_arriving
 
 def session(count, delay=0.0):
     interrupt_after(delay)

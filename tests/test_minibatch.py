@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lrtflite.bundle.feeding import SESSION, SESSION_AND_MEMORY, Feeding
-from lrtflite.minibatch import Patterns, each_once, gather_steps, minibatches
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory
+from lrtflite.session.minibatch import Patterns, each_once, gather_steps, minibatches
 
 CLASSES = 100
 FLOAT, BYTE = np.dtype(np.float32), np.dtype(np.uint8)

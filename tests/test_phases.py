@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lrtflite.session import Phase
+from lrtflite.session.session import Phase
 from lrtflite_cli.teach import WORDS
 from lrtflite_firmware_sim.summary import PHASES
 

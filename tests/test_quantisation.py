@@ -15,10 +15,10 @@ from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.bundle.quantisation import Quantisation
 from lrtflite.contract.comparison import compare_rounded
-from lrtflite.diagnosis import to_vectors
 from lrtflite.errors import BundleError
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory
+from lrtflite.session.diagnosis import to_vectors
 
 FOUND = Quantisation(
     mode="int8",

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from lrtflite.session import Phase
+from lrtflite.session.session import Phase
 from lrtflite_cli.cautions import caution
 from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import raising

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
-from lrtflite.advice import few_classes
 from lrtflite.arguments import whole_number
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.training import Training
@@ -31,6 +30,7 @@ from lrtflite.data import (
 from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
 from lrtflite.learner_options import LearnerOptions
+from lrtflite.session.run import few_classes
 from lrtflite.teaching import check_room
 from lrtflite_firmware_sim.rivals import RIVALS
 from lrtflite_firmware_sim.rivals.checks import (

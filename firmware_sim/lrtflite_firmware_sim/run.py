@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lrtflite import metrics
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.data import Batch
-from lrtflite.session import Phase, Progress, SessionReport
+from lrtflite.session.session import Phase, Progress, SessionReport
 from lrtflite.system.machine import filesystem_of, this_machine, versions
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.held_out import HeldOut

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle.feeding import Feeding
 from lrtflite.bundle.training import Rate, Training
-from lrtflite.session import Session
+from lrtflite.session.session import Session
 from lrtflite_firmware_sim.rivals.rival import Floats, Outcome, Rival, SlotArray
 from lrtflite_firmware_sim.rivals.softmax import softmax, train
 

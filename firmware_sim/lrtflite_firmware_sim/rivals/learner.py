@@ -15,12 +15,12 @@ from lrtflite.bundle.training import Training
 from lrtflite.errors import InputError
 from lrtflite.files.tensors import Outgoing
 from lrtflite.frames.checks import check_frames
-from lrtflite.latents import check_latents
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.prediction import Answers, Prediction, top_predictions
-from lrtflite.recording import record
 from lrtflite.runtime.model import Model
-from lrtflite.session import OnProgress, Phase, Session, SessionReport
+from lrtflite.session.latents import check_latents
+from lrtflite.session.recording import record
+from lrtflite.session.session import OnProgress, Phase, Session, SessionReport
 from lrtflite.state.initial import learned_labels
 from lrtflite.state.reading import write_whole
 from lrtflite.state.slots import Slots, for_each

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle.training import Training
-from lrtflite.session import Session
+from lrtflite.session.session import Session
 
 Floats = NDArray[np.float32]
 SlotArray = NDArray[np.int32]

@@ -8,7 +8,7 @@ import numpy as np
 
 from lrtflite.bundle.training import Training
 from lrtflite.errors import InputError
-from lrtflite.session import Phase, Session
+from lrtflite.session.session import Phase, Session
 from lrtflite_firmware_sim.rivals.rival import Floats, Outcome, SlotArray
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrtflite.errors import InputError
-from lrtflite.session import Progress, Session
+from lrtflite.session.session import Progress, Session
 from lrtflite_firmware_sim.rivals.cumulative import Cumulative
 from lrtflite_firmware_sim.rivals.softmax import gradient, train
 

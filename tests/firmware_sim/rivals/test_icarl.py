@@ -7,7 +7,7 @@ import pytest
 
 from icarl_reference import Reference
 from lrtflite.errors import InputError
-from lrtflite.session import Session
+from lrtflite.session.session import Session
 from lrtflite_firmware_sim.rivals.icarl import ICaRL, fused
 
 CLASSES, FEATURES = 6, 12

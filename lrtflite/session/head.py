@@ -13,9 +13,9 @@ from lrtflite.bundle.feeding import NOTHING
 from lrtflite.bundle.training import Scalars, Training
 from lrtflite.contract.signatures import REPLAYED
 from lrtflite.errors import InputError
-from lrtflite.minibatch import Patterns, each_once, gather_steps, minibatches
 from lrtflite.runtime.model import Model
-from lrtflite.session import Phase, Session
+from lrtflite.session.minibatch import Patterns, each_once, gather_steps, minibatches
+from lrtflite.session.session import Phase, Session
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from lrtflite.diagnosis import Diagnosis
 from lrtflite.errors import SessionCancelled
+from lrtflite.session.diagnosis import Diagnosis
 
 
 class Phase:

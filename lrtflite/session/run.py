@@ -9,19 +9,67 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.advice import few_classes
+from lrtflite.bundle.feeding import SESSION_AND_MEMORY
+from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.training import Training
-from lrtflite.diagnosis import Answer, Before
 from lrtflite.errors import InputError
-from lrtflite.head_training import check_finite, train_head
-from lrtflite.minibatch import Patterns
-from lrtflite.moments import adapt_moments
 from lrtflite.replay.policies import Latents
-from lrtflite.session import Phase, Session, SessionReport
+from lrtflite.runtime.model import Model
+from lrtflite.session.diagnosis import Answer, Before
+from lrtflite.session.head import check_finite, train_head
+from lrtflite.session.minibatch import Patterns
+from lrtflite.session.session import Phase, Session, SessionReport
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.history import History, clock
 from lrtflite.state.models import save_models
 from lrtflite.state.slots import Slots, for_each
+
+
+def adapt_moments(
+    features: Model,
+    frames: Sequence[NDArray[np.uint8]],
+    training: Training,
+    session: Session,
+) -> None:
+    """Pass each frame of a session to `adapt` once, in groups, in order of arrival.
+
+    Every group is full, because padding would distort the moments; the last group is filled up with
+    the first frames.
+    """
+    if not frames:
+        return
+    group = training.feeding.new_per_batch
+    rates = training.scalars(features.signatures["adapt"].inputs)
+    for start in range(0, len(frames), group):
+        rows = [frames[row % len(frames)] for row in range(start, start + group)]
+        with session.clock(Phase.ADAPT):
+            features.run("adapt", frames=np.stack(rows), **rates)
+        session.report(Phase.ADAPT, min(start + group, len(frames)), len(frames))
+
+
+# Minimum number of classes that a trunk should learn in its first session. A trunk that learns its
+# first classes one by one drifts towards the newest one (docs/studies/one-by-one.md).
+ENOUGH = 10
+
+
+def few_classes(manifest: Manifest, *, learned: int, coming: int) -> str | None:
+    """Return a warning if a trunk would learn its first classes a few at a time, else None.
+
+    A head that gathers the memory refits its last layer and does not drift
+    (docs/studies/trunk.md).
+    """
+    refits = manifest.feeding.gathers == SESSION_AND_MEMORY
+    if not manifest.trains_trunk or refits:
+        return None
+    if learned or coming >= ENOUGH or manifest.slots < ENOUGH:
+        return None
+    return (
+        f"Every layer above {manifest.replay_layer} trains, and the first session has {coming} "
+        f"class{'es' * (coming != 1)}: taught a few classes at a time from the start, such a "
+        f"bundle is less accurate than one that trains its last layer only. Teach {ENOUGH} or more "
+        "classes first (`lrtflite teach`), or convert with the default replay layer."
+    )
+
 
 _log = logging.getLogger("lrtflite")
 

@@ -1,0 +1,1 @@
+"""One session: from recorded frames to a committed state."""
