@@ -10,7 +10,7 @@ from lrtflite.state.checkpoint import Checkpoint
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.initial import fit_memory, read_initial
 from lrtflite.state.reading import Opened
-from lrtflite.trial import try_models
+from lrtflite.verification.trial import try_models
 
 
 def opened_bundle(bundle: str | Path | Bundle, key: str | None) -> Bundle:

@@ -131,7 +131,7 @@ def test_keras_is_always_tf_keras() -> None:
 
 def test_the_device_side_is_light() -> None:
     # The other half of the rules: modules that those modules import in turn.
-    device = "import lrtflite, lrtflite.verify, lrtflite.data, lrtflite_firmware_sim"
+    device = "import lrtflite, lrtflite.verification.verify, lrtflite.data, lrtflite_firmware_sim"
     assert loaded(device) - loaded("import numpy") == {"lrtflite", "lrtflite_firmware_sim"}
 
 

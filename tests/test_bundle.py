@@ -18,7 +18,7 @@ from lrtflite.errors import BundleError
 from lrtflite.files.digest import digest
 from lrtflite.runtime.flatbuffer import custom_ops, read_ops
 from lrtflite.runtime.model import Model, Tensor, installed_runtimes
-from lrtflite.verify import check_signatures, verify_bundle
+from lrtflite.verification.verify import check_signatures, verify_bundle
 
 LOSSES = "losses of 4 steps in 2 sessions"
 AFTER = {LOSSES, "probabilities after training", "state after training"}

@@ -17,7 +17,7 @@ from lrtflite import Bundle, Learner
 from lrtflite.bundle.feeding import SESSION
 from lrtflite.errors import InputError, LrtfliteError, SessionCancelled
 from lrtflite.prediction import UNKNOWN
-from lrtflite.verify import verify_bundle
+from lrtflite.verification.verify import verify_bundle
 
 NAMES = ("mug", "hat", "shoe", "ball", "pen")
 # A rate so great that the softmax keeps scores that are some hundreds apart.

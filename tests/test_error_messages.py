@@ -27,7 +27,7 @@ EXEMPT = {
     ("converters/lrtflite_converters/tflite.py", "{_explain(error)}"),
     ("lrtflite/host/training/options.py", "{error} (--freeze-below)"),
     ("cli/lrtflite_cli/simulate.py", "{line}"),
-    ("lrtflite/verify.py", "{found}"),
+    ("lrtflite/verification/verify.py", "{found}"),
 }
 
 

@@ -14,7 +14,7 @@ from fake_bundle import BATCH, FEEDING, NEW, SHAPE, SLOTS, TRAINING, FakeModel, 
 from lrtflite.bundle import feeding
 from lrtflite.contract.golden import run_golden, sample
 from lrtflite.contract.signatures import ZERO
-from lrtflite.verify import check_golden
+from lrtflite.verification.verify import check_golden
 
 # One class first, then both; two steps a session.
 SESSION = ["train", "train", "consolidate"]

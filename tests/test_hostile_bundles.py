@@ -13,12 +13,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from lrtflite import Learner, trial
+from lrtflite import Learner
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import BundleError
 from lrtflite.files.digest import digest
-from lrtflite.trial import run_child, try_models
-from lrtflite.verify import verify_bundle
+from lrtflite.verification import trial
+from lrtflite.verification.trial import run_child, try_models
+from lrtflite.verification.verify import verify_bundle
 from lrtflite_cli.group import cli
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lrtflite import Learner
-from lrtflite.verify import verify_bundle
+from lrtflite.verification.verify import verify_bundle
 from mobilenet_v2_bundles import BUNDLES, SIZE
 
 ROOT = Path(__file__).resolve().parent

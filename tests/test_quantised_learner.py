@@ -12,7 +12,7 @@ import pytest
 
 from lrtflite import Bundle, Learner
 from lrtflite.errors import InputError
-from lrtflite.verify import verify_bundle
+from lrtflite.verification.verify import verify_bundle
 from quantised_bundles import BUNDLES, waves
 
 HERE = Path(__file__).parent

@@ -19,7 +19,7 @@ from lrtflite.replay.memory import Content
 from lrtflite.state.initial import shipped_labels
 from lrtflite.state.reading import State, read_state, write_state
 from lrtflite.state.shipping import ship
-from lrtflite.verify import verify_bundle
+from lrtflite.verification.verify import verify_bundle
 
 Open = Callable[..., Learner]
 KINDS = 4

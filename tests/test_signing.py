@@ -12,11 +12,12 @@ import pytest
 from click.testing import CliRunner
 
 from learning import TRAINING, latents_of
-from lrtflite import Learner, trial
+from lrtflite import Learner
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.signing import make_keys, sign_bundle
 from lrtflite.errors import BundleError, InputError, MissingExtra
-from lrtflite.verify import verify_bundle
+from lrtflite.verification import trial
+from lrtflite.verification.verify import verify_bundle
 from lrtflite_cli.group import cli
 
 pytest.importorskip("cryptography", reason="needs the extra sign")

@@ -11,7 +11,7 @@ import pytest
 from lrtflite import Bundle, Learner
 from lrtflite.errors import NoFreeSlot, StateError
 from lrtflite.session.session import Phase, Progress
-from lrtflite.verify import verify_bundle
+from lrtflite.verification.verify import verify_bundle
 from strategy_bundles import NAMES, PAPER
 
 EVERY = (*NAMES, *PAPER)

@@ -32,7 +32,7 @@ def command(bundle: str, runtime: str, require_signature: str | None, as_json: b
     """
     from lrtflite.arguments import printable
     from lrtflite.system.quiet import quiet_stderr
-    from lrtflite.verify import verify_bundle
+    from lrtflite.verification.verify import verify_bundle
 
     # The runtimes print a line about their delegate on stderr.
     with quiet_stderr():

@@ -16,7 +16,7 @@ from lrtflite.runtime.model import RUNTIMES, describe_runtime
 
 def verify(bundle: Path, runtime: str) -> None:
     """Run the golden vectors on a runtime; raise ConversionError if any output differs."""
-    _run("lrtflite.verify", bundle, runtime, failed="fails verification")
+    _run("lrtflite.verification.verify", bundle, runtime, failed="fails verification")
 
 
 def measure(bundle: Path, runtime: str) -> Costs:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from lrtflite import Learner
 from lrtflite.runtime.model import describe_runtime
-from lrtflite.verify import verify_bundle
+from lrtflite.verification.verify import verify_bundle
 
 # Classes of each session: two new ones, then one learned and one new, then a new one alone.
 SESSIONS = ((0, 1), (1, 2), (3,))

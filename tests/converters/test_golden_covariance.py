@@ -10,7 +10,7 @@ from keras_reference import small_network
 
 from lrtflite.contract.signatures import ZERO
 from lrtflite.runtime.model import Signature
-from lrtflite.verify import check_golden
+from lrtflite.verification.verify import check_golden
 from lrtflite_converters.export import SplitNetwork, split_network
 from lrtflite_converters.golden import golden_vectors
 from lrtflite_converters.options import ExportOptions

@@ -19,7 +19,7 @@ from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import DIGEST, Outgoing, TensorFile, write_tensors
 from lrtflite.state.record import STATE_FORMAT, STATE_FORMATS
 from lrtflite.state.summary import summarise
-from lrtflite.verify import verify_bundle
+from lrtflite.verification.verify import verify_bundle
 
 HERE = Path(__file__).parent
 # The frames that every state has learned, as `make.py` drew them.

@@ -48,7 +48,7 @@ def try_models(bundle: Bundle, runtime: str, folder: Path | None, *, remember: b
     trial = f"{bundle.identity} {describe_runtime(runtime)}"
     known = [] if folder is None else _read(folder)
     if trial not in passed and trial not in known:
-        run_child("lrtflite.trial", bundle.path, runtime, given=_packed(bundle))
+        run_child("lrtflite.verification.trial", bundle.path, runtime, given=_packed(bundle))
     passed.add(trial)
     if folder is not None and remember and trial not in known:
         with suppress(OSError):

@@ -29,7 +29,7 @@ from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.runtime.flatbuffer import custom_ops, read_ops
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.state.initial import check_initial
-from lrtflite.trial import run_child
+from lrtflite.verification.trial import run_child
 
 
 def verify_bundle(
@@ -46,7 +46,8 @@ def verify_bundle(
     Bundle.open(path, require_signature=require_signature)
     pick_runtime(runtime)
     key = [] if require_signature is None else [str(require_signature)]
-    said = run_child("lrtflite.verify", Path(path), runtime, "--json", str(threads), *key)
+    words = ["--json", str(threads), *key]
+    said = run_child("lrtflite.verification.verify", Path(path), runtime, *words)
     found = json.loads(said.splitlines()[-1])
     if isinstance(found, str):
         raise BundleError(found)
@@ -126,7 +127,7 @@ def check_golden(
 
 
 def main(path: str, runtime: str, *words: str) -> int:
-    """Run `python -m lrtflite.verify BUNDLE RUNTIME`: print what failed, return 0 or 1.
+    """Print what failed; return 0 or 1: `python -m lrtflite.verification.verify BUNDLE RUNTIME`.
 
     With `--json THREADS [KEY]`, print all checks, or the error, as one line of JSON.
     """
