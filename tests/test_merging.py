@@ -27,7 +27,7 @@ from fleet_learning import (
 from learning import alike_latents
 from lrtflite import Learner
 from lrtflite.errors import InputError
-from lrtflite.merging import merge
+from lrtflite.fleet.merge import merge
 from lrtflite.state.folder import newest_state
 
 

@@ -19,7 +19,7 @@ from learning import TRAINING, latents_of
 from lrtflite import Learner
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import BundleError, InputError, StateError
-from lrtflite.merging import merge
+from lrtflite.fleet.merge import merge
 
 
 @pytest.fixture(autouse=True, params=["in full", "folded"])

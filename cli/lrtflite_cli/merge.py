@@ -11,8 +11,8 @@ import click
 from lrtflite.runtime.model import AUTO, RUNTIMES
 
 if TYPE_CHECKING:
-    from lrtflite.fleet import Device
-    from lrtflite.merging import Merged
+    from lrtflite.fleet.devices import Device
+    from lrtflite.fleet.merge import Merged
     from lrtflite.state.history import History
 
 
@@ -57,7 +57,7 @@ def command(
     Classes are matched by label. Sessions that shipped with the bundle count once. The
     strategies lda and ncm can be merged, because their states are sums.
     """
-    from lrtflite.merging import merge
+    from lrtflite.fleet.merge import merge
     from lrtflite.system.quiet import quiet_stderr
     from lrtflite_cli.interrupts import raising
 

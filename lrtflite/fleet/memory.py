@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.fleet import Device
+from lrtflite.fleet.devices import Device
 from lrtflite.replay.memory import Content
 from lrtflite.replay.policies import balanced_choice
 

@@ -21,7 +21,7 @@ from lrtflite.bundle.manifest import REFUSE, SOLVE, SUM_BY_CLASS, Manifest
 from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import BundleError, InputError, StateError
 from lrtflite.files.atomic import check_folder
-from lrtflite.fleet import (
+from lrtflite.fleet.devices import (
     HEAD,
     Device,
     Origin,
@@ -30,7 +30,7 @@ from lrtflite.fleet import (
     merged_labels,
     read_device,
 )
-from lrtflite.merged_memory import merge_memories
+from lrtflite.fleet.memory import merge_memories
 from lrtflite.runtime.model import Model
 from lrtflite.state.checkpoint import Checkpoint
 from lrtflite.state.form import StateForm

@@ -1,0 +1,1 @@
+"""Merge what several devices learned."""
