@@ -28,12 +28,12 @@ from worlds import Latents
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.contract.signatures import ZERO
 from lrtflite.data import StreamOptions, nic_stream, open_source
-from lrtflite.metrics import accuracy
 from lrtflite.replay.policies import POLICIES
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.session.run import adapt_moments
 from lrtflite.session.session import Session
 from lrtflite.system.machine import this_machine
+from lrtflite.workbench.metrics import accuracy
 
 AGAIN = "extracted again"
 

@@ -27,10 +27,10 @@ from replay_layers import CASES, Case
 from worlds import World, extract
 
 from lrtflite import Bundle, Learner, LrtfliteError
-from lrtflite.metrics import accuracy
 from lrtflite.networks import NETWORKS
 from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
+from lrtflite.workbench.metrics import accuracy
 
 ONE_BY_ONE = {"photographs": 0, "shifted": 1000, "synthetic": 1000}  # seed of the data set
 DRAWS, CLASSES, PICTURES = 6, 12, 20

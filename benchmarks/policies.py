@@ -24,10 +24,10 @@ from replay_layers import CASES
 from worlds import extract, learn_stream
 
 from lrtflite import LrtfliteError
-from lrtflite.metrics import accuracy
 from lrtflite.replay.policies import POLICIES
 from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
+from lrtflite.workbench.metrics import accuracy
 
 SEEDS = {
     "photographs": (0, 1, 2, 3, 4),

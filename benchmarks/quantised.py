@@ -23,9 +23,9 @@ from worlds import World, extract
 
 from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.data import open_source
-from lrtflite.metrics import accuracy
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
+from lrtflite.workbench.metrics import accuracy
 
 CASE = CASES["photographs"]
 FLOAT, SIZE, SEEDS = "float", 128, (0, 1, 2, 3, 4)

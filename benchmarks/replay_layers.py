@@ -26,9 +26,9 @@ from bundles import IMAGENET, PHOTOGRAPHS, WEIGHTS, converted
 from worlds import World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
-from lrtflite.metrics import accuracy
 from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
+from lrtflite.workbench.metrics import accuracy
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from lrtflite.data import FrameSource, open_source, whole_batch
 from lrtflite.errors import LrtfliteError
 from lrtflite.runtime.model import describe_runtime
 from lrtflite.system.machine import this_machine
-from lrtflite.teaching import recognise, teach
+from lrtflite.workbench.teaching import recognise, teach
 
 SHIPPED, LATER = 10, 5
 

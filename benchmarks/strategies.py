@@ -27,10 +27,10 @@ from replay_layers import CASES, Case
 from worlds import World, extract
 
 from lrtflite import Bundle, Learner, LrtfliteError
-from lrtflite.metrics import accuracy, class_accuracy
 from lrtflite.networks import NETWORKS
 from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
+from lrtflite.workbench.metrics import accuracy, class_accuracy
 
 AT_LAST = ("cwr", "ewc", "lwf", "naive", "lda", "dslda", "ncm")
 ABOVE = ("ar1free", "ar1", "ewc", "lwf", "naive", "lda")

@@ -26,11 +26,11 @@ from worlds import Latents, World, extract, learn_stream
 from lrtflite import Bundle, LrtfliteError, Training
 from lrtflite.bundle.bundle import demo_bundle
 from lrtflite.contract.signatures import ZERO
-from lrtflite.metrics import accuracy
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.runtime.model import Model, describe_runtime
 from lrtflite.session.minibatch import Patterns, minibatches
 from lrtflite.system.machine import this_machine
+from lrtflite.workbench.metrics import accuracy
 
 # Epochs of cumulative, and of naive in each session.
 LONG = 40

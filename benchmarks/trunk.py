@@ -24,9 +24,9 @@ from replay_layers import CASES
 from worlds import World, extract
 
 from lrtflite import Bundle, Learner, LrtfliteError
-from lrtflite.metrics import accuracy
 from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
+from lrtflite.workbench.metrics import accuracy
 
 # Sessions that are left out of the times: the memory is small in them.
 WARM_UP = 10

@@ -13,8 +13,8 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.costs import Costs
 from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.errors import InputError
-from lrtflite.measuring import measure_costs
 from lrtflite.session.session import Session
+from lrtflite.workbench.measuring import measure_costs
 
 COSTS = Costs("a board", "litert 9", 2, 4.0, 0.5, 52, 0.25, 98.5, 6.15)
 

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from lrtflite.errors import InputError
-from lrtflite.metrics import accuracy, class_accuracy, confusion_matrix, forgetting, percentiles
+from lrtflite.workbench.metrics import (
+    accuracy,
+    class_accuracy,
+    confusion_matrix,
+    forgetting,
+    percentiles,
+)
 
 TRUTH = [0, 0, 0, 1, 1, 2, 2, 2]
 PREDICTED = [0, 0, 1, 1, 1, 0, 2, 1]

@@ -10,8 +10,8 @@ import pytest
 
 from fake_bundle import FEEDING, TRAINING, FakeModel, frames, make_bundle
 from lrtflite.bundle.bundle import INITIAL_FILE
-from lrtflite.seeding import seed_memory
 from lrtflite.state.reading import read_state
+from lrtflite.workbench.seeding import seed_memory
 
 
 @pytest.mark.parametrize(("strategy", "gathers"), [("steps", "nothing"), ("gathering", "session")])

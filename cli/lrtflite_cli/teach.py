@@ -63,7 +63,7 @@ def command(
     from lrtflite.data import open_source, skipped_files, source_notes
     from lrtflite.learner import Learner
     from lrtflite.system.quiet import quiet_stderr
-    from lrtflite.teaching import teach
+    from lrtflite.workbench.teaching import teach
     from lrtflite_cli.progress import phases
     from lrtflite_firmware_sim.watcher import LineWatcher
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lrtflite.teaching import Taught
+    from lrtflite.workbench.teaching import Taught
 
 # Held-out accuracy below which a class is listed as weak.
 WEAK = 0.8

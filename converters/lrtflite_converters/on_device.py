@@ -21,13 +21,13 @@ def verify(bundle: Path, runtime: str) -> None:
 
 def measure(bundle: Path, runtime: str) -> Costs:
     """Measure the cost of the bundle on this machine."""
-    said = _run("lrtflite.measuring", bundle, runtime, failed="cannot be measured")
+    said = _run("lrtflite.workbench.measuring", bundle, runtime, failed="cannot be measured")
     return Costs.from_json(json.loads(said.splitlines()[-1]))
 
 
 def seed(bundle: Path, frames: Path) -> None:
     """Write the bundle's initial state: the learned classes, and a memory of these frames."""
-    _run("lrtflite.seeding", bundle, str(frames), failed="cannot be seeded")
+    _run("lrtflite.workbench.seeding", bundle, str(frames), failed="cannot be seeded")
 
 
 def _run(module: str, bundle: Path, word: str, *, failed: str) -> str:

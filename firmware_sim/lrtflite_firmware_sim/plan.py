@@ -31,7 +31,7 @@ from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
 from lrtflite.learner_options import LearnerOptions
 from lrtflite.session.run import few_classes
-from lrtflite.teaching import check_room
+from lrtflite.workbench.teaching import check_room
 from lrtflite_firmware_sim.rivals import RIVALS
 from lrtflite_firmware_sim.rivals.checks import (
     check_rival_bundle,

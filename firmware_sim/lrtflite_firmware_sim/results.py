@@ -10,8 +10,8 @@ from typing import Any
 
 from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.errors import DataError
-from lrtflite.metrics import percentiles
 from lrtflite.system.machine import Machine
+from lrtflite.workbench.metrics import percentiles
 
 FORMAT = 2
 # Field -> key in the JSON, where the two differ.

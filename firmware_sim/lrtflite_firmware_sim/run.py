@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite import metrics
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.data import Batch
 from lrtflite.session.session import Phase, Progress, SessionReport
 from lrtflite.system.machine import filesystem_of, this_machine, versions
+from lrtflite.workbench import metrics
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.held_out import HeldOut
 from lrtflite_firmware_sim.messages import Vitals

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-import lrtflite.teaching
+import lrtflite.workbench.teaching
 import lrtflite_firmware_sim
 from coloured_pictures import draw_pictures
 from lrtflite.errors import LrtfliteError
@@ -24,7 +24,7 @@ def test_no_memory_is_said_once(
         raise LrtfliteError("here it would learn")
 
     monkeypatch.setattr(lrtflite_firmware_sim, "simulate", learn)
-    monkeypatch.setattr(lrtflite.teaching, "teach", learn)
+    monkeypatch.setattr(lrtflite.workbench.teaching, "teach", learn)
     draw_pictures(tmp_path / "things", classes=2, images=2)
     words = ["--dataset", f"folder:{tmp_path / 'things'}", "--replay-size", str(size)]
     command = {"simulate": simulate.command, "teach": teach.command}[name]

@@ -10,7 +10,7 @@ import pytest
 from lrtflite import Learner
 from lrtflite.bundle.bundle import demo_bundle
 from lrtflite.data import open_source
-from lrtflite.teaching import teach
+from lrtflite.workbench.teaching import teach
 from lrtflite_firmware_sim import SimulateOptions, Simulation, load_simulation, simulate
 from lrtflite_firmware_sim.report import html_report
 from lrtflite_firmware_sim.summary import summary

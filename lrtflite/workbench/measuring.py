@@ -1,7 +1,7 @@
 """Measure the costs of a bundle on this machine: time per frame, step and session, and RAM.
 
-`python -m lrtflite.measuring BUNDLE RUNTIME` prints them as JSON. Its process runs nothing but a
-learner, so its RAM is that of a device.
+`python -m lrtflite.workbench.measuring BUNDLE RUNTIME` prints them as JSON. Its process runs
+nothing but a learner, so its RAM is that of a device.
 """
 
 from __future__ import annotations

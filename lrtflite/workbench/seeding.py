@@ -1,7 +1,7 @@
 """Fill the replay memory of a new bundle with pictures that its network was trained with.
 
-`python -m lrtflite.seeding BUNDLE FRAMES` reads an .npz with `images` (N, S, S, 3) uint8 and
-`slots` (N,) int32 and writes the bundle's initial state. It needs no TensorFlow.
+`python -m lrtflite.workbench.seeding BUNDLE FRAMES` reads an .npz with `images` (N, S, S, 3) uint8
+and `slots` (N,) int32 and writes the bundle's initial state. It needs no TensorFlow.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""A computer that drives a learner: teaching before shipping, measuring, metrics."""
