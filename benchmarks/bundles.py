@@ -24,7 +24,7 @@ PHOTOGRAPHS = SHARED / "data/caltech50_128"
 
 
 # Files that determine the content of a bundle.
-SOURCES = ("converters", "lrtflite/host", "lrtflite/bundle/manifest.py", "lrtflite/layer_names.py")
+SOURCES = ("converters", "lrtflite/host", "lrtflite/bundle", "lrtflite/networks")
 
 
 def converted(name: str, words: Sequence[str]) -> Path:

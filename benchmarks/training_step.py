@@ -30,7 +30,7 @@ from step_workers import ANSWER, Worker
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import LrtfliteError
-from lrtflite.layer_names import REPLAY_LAYERS
+from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite.runtime.model import describe_runtime, installed_runtimes, pick_runtime
 from lrtflite.system.machine import this_machine
 

@@ -34,7 +34,7 @@ def main(folder: Path) -> None:
     from lrtflite.host.mobilenet import scale_frames
     from lrtflite.host.mobilenet_v2 import mobilenet_v2
     from lrtflite.host.network import Network
-    from lrtflite.mobilenet_v2_names import MOBILENET_V2
+    from lrtflite.networks.mobilenet_v2 import MOBILENET_V2
     from lrtflite_converters.export import export_bundle
     from lrtflite_converters.options import ExportOptions
 

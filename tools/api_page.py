@@ -41,7 +41,7 @@ SECTIONS = (
     Section("Tables", "lrtflite.tables.table", ("Table",)),
     Section("Policies", "lrtflite.replay.policies", ("Policy", "Stored", "Incoming", "Placement")),
     Section("Codecs", "lrtflite.replay.codecs", ("Codec", "LatentForm")),
-    Section("Networks", "lrtflite.networks", ("Architecture",)),
+    Section("Networks", "lrtflite.networks.architecture", ("Architecture",)),
     Section("Networks on the host", "lrtflite.host.network", ("Network",)),
     Section("Strategies", "lrtflite_converters.strategies", ("Strategy",)),
     Section("Heads", "lrtflite_converters.heads.head", ("Head", "HeadPlan")),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from lrtflite.bundle.destination import Destination
     from lrtflite.bundle.manifest import Manifest
     from lrtflite.host.network import Network
-    from lrtflite.networks import Architecture
+    from lrtflite.networks.architecture import Architecture
     from lrtflite_converters.options import ExportOptions
     from lrtflite_converters.source import Source
 
@@ -134,7 +134,7 @@ def _convert(
 def _tell(destination: Destination, source: Source, own: Architecture | None) -> None:
     """Print the path of the bundle on stdout, and notes for its user on stderr."""
     from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
-    from lrtflite.demo_weights import DEMO, DEMO_NOTE
+    from lrtflite.networks.demo import DEMO, DEMO_NOTE
 
     out = destination.path
     manifest = Bundle.open(out).manifest

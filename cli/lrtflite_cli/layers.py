@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from lrtflite.errors import ModelError
-from lrtflite.networks import NETWORKS, Architecture
+from lrtflite.networks.architecture import NETWORKS, Architecture
 from lrtflite_cli.network_option import network_option
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from lrtflite.networks import NETWORKS
+from lrtflite.networks.architecture import NETWORKS
 from lrtflite_cli.table_option import table_option
 
 

@@ -81,13 +81,13 @@ def command(
     Ctrl-C leaves a checkpoint; the same command with --resume continues from it.
     """
     from lrtflite.data import open_source, skipped_files, source_notes
-    from lrtflite.demo_weights import DEMO_NOTE, photographs_on_demo
     from lrtflite.errors import ModelError
     from lrtflite.files.scratch import scratch_tempdir
     from lrtflite.host.training import train
     from lrtflite.host.training.advice import advise
     from lrtflite.host.weights import write_npz
-    from lrtflite.layer_names import check_network
+    from lrtflite.networks.demo import DEMO_NOTE, photographs_on_demo
+    from lrtflite.networks.mobilenet_v1 import check_network
     from lrtflite_firmware_sim.watcher import LineWatcher
 
     if export_npz is not None and export_npz.suffix != ".npz":

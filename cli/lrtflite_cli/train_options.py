@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrtflite.networks import NETWORKS
+from lrtflite.networks.architecture import NETWORKS
 from lrtflite_cli.network_option import network_option
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
 from lrtflite.host.network import Network
-from lrtflite.networks import NETWORKS
+from lrtflite.networks.architecture import NETWORKS
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.foreign_export import export_features
 from lrtflite_converters.keras_file import is_of_this_project

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from lrtflite.bundle.feeding import NOTHING, SESSION, SESSION_AND_MEMORY, Feeding
 from lrtflite.bundle.training import Rate
-from lrtflite.networks import Architecture
+from lrtflite.networks.architecture import Architecture
 
 # Length of the feature vector for which LAST_LR was measured. With half as many features, a step
 # changes a score half as much, so the rate is doubled.

@@ -6,7 +6,7 @@ This module does not import TensorFlow, because options are checked before Tenso
 from __future__ import annotations
 
 from lrtflite.errors import ModelError
-from lrtflite.networks import Architecture
+from lrtflite.networks.architecture import Architecture
 from lrtflite_converters.strategies import STRATEGIES
 
 # Layers of a foreign model: its input, and its only output.

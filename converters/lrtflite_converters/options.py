@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from lrtflite.arguments import whole_number
 from lrtflite.bundle.training import Training
 from lrtflite.errors import ModelError
-from lrtflite.networks import MOST_CLASSES, NETWORKS, Architecture
+from lrtflite.networks.architecture import MOST_CLASSES, NETWORKS, Architecture
 from lrtflite.replay.memory import check_memory
 from lrtflite_converters.defaults import (
     CODEC,

@@ -14,7 +14,7 @@ import tf_keras as keras
 from lrtflite.errors import ModelError
 from lrtflite.host.cost import LayerCost
 from lrtflite.host.network import Network
-from lrtflite.networks import Architecture, refuse_unknown_layer
+from lrtflite.networks.architecture import Architecture, refuse_unknown_layer
 from lrtflite_converters.blocks.block import Block
 from lrtflite_converters.keras_file import read_keras_file
 from lrtflite_converters.keras_graph import read_graph

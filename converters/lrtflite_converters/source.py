@@ -7,8 +7,8 @@ from pathlib import Path
 
 from lrtflite.errors import ModelError
 from lrtflite.labels import check_label
-from lrtflite.layer_names import check_network
-from lrtflite.networks import NETWORKS
+from lrtflite.networks.architecture import NETWORKS
+from lrtflite.networks.mobilenet_v1 import check_network
 from lrtflite_converters.scaling import Scaling, read_scaling
 
 # The networks of saved models.

@@ -15,8 +15,8 @@ from typing import Any
 
 import tf_keras as keras
 
-from lrtflite.layer_names import MOBILENET_V1
-from lrtflite.networks import Architecture
+from lrtflite.networks.architecture import Architecture
+from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from lrtflite.errors import ModelError
 from lrtflite.host.mobilenet import conv_name, mobilenet_v1, norm_name
 from lrtflite.host.mobilenet_v2 import mobilenet_v2
-from lrtflite.layer_names import ALPHAS, KERAS_NAMES, MOBILENET_V1
-from lrtflite.mobilenet_v2_names import MOBILENET_V2, blocks, first_width, last_width
-from lrtflite.networks import Architecture
+from lrtflite.networks.architecture import Architecture
+from lrtflite.networks.mobilenet_v1 import ALPHAS, KERAS_NAMES, MOBILENET_V1
+from lrtflite.networks.mobilenet_v2 import MOBILENET_V2, blocks, first_width, last_width
 
 Arrays = Mapping[str, NDArray[np.float32]]
 NORM_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")

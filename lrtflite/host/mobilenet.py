@@ -10,8 +10,8 @@ import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.layer_names import BLOCKS, CONV1_FILTERS, check_network
-from lrtflite.networks import MOST_CLASSES
+from lrtflite.networks.architecture import MOST_CLASSES
+from lrtflite.networks.mobilenet_v1 import BLOCKS, CONV1_FILTERS, check_network
 
 ACTIVATIONS = ("relu6", "relu")
 

@@ -8,7 +8,7 @@ import tf_keras as keras
 
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.mobilenet import ClassSlots, check_build, conv_name, norm_name
-from lrtflite.mobilenet_v2_names import CLASSIFIER, Block, blocks, first_width, last_width
+from lrtflite.networks.mobilenet_v2 import CLASSIFIER, Block, blocks, first_width, last_width
 
 
 def mobilenet_v2(

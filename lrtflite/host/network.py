@@ -8,7 +8,7 @@ from typing import Any, Callable
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite.networks import Architecture
+from lrtflite.networks.architecture import Architecture
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 from PIL import Image
 
 from lrtflite.bundle.manifest import BUNDLE_FORMAT
-from lrtflite.networks import NETWORKS
+from lrtflite.networks.architecture import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.replay.policies import POLICIES
 from lrtflite_cli.group import COMMANDS

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite.bundle.destination import Destination
-from lrtflite.demo_weights import DEMO_NOTE
 from lrtflite.errors import LrtfliteError
+from lrtflite.networks.demo import DEMO_NOTE
 from lrtflite_cli.convert import command
 
 

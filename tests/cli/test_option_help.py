@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite.data import StreamOptions
-from lrtflite.networks import NETWORKS
+from lrtflite.networks.architecture import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.replay.policies import POLICIES
 from lrtflite.tables.table import first_sentence

@@ -12,7 +12,7 @@ from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.mobilenet import mobilenet_v1, scale_frames
 from lrtflite.host.network import Network
 from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
-from lrtflite.layer_names import MOBILENET_V1
+from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
 
 
 def small_network(

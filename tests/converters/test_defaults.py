@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from lrtflite.layer_names import MOBILENET_V1, REPLAY_LAYERS
+from lrtflite.networks.mobilenet_v1 import MOBILENET_V1, REPLAY_LAYERS
 from lrtflite_cli.convert import command
 from lrtflite_converters.defaults import Place, sgd_feeding, sgd_rates
 from lrtflite_converters.options import ExportOptions

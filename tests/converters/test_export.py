@@ -20,7 +20,7 @@ from lrtflite.errors import BundleError, ConversionError, InputError, ModelError
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
-from lrtflite.layer_names import REPLAY_LAYERS
+from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite.state.initial import shipped_labels
 from lrtflite_converters.convert import convert
 from lrtflite_converters.export import export_bundle

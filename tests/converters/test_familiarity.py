@@ -9,7 +9,7 @@ from keras_reference import small_network
 from trunk_head import make_head
 
 from lrtflite.contract.signatures import ZERO
-from lrtflite.layer_names import MOBILENET_V1
+from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.class_sums import CONTRAST, LEAST_SPREAD, SPREAD, ClassSums
 from lrtflite_converters.defaults import Place, sgd_feeding

@@ -13,7 +13,7 @@ from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.mobilenet_v2 import mobilenet_v2
 from lrtflite.host.network import Network
-from lrtflite.mobilenet_v2_names import MOBILENET_V2, REPLAY_LAYERS
+from lrtflite.networks.mobilenet_v2 import MOBILENET_V2, REPLAY_LAYERS
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.export import split_network
 from lrtflite_converters.latent_range import latent_range

@@ -11,7 +11,7 @@ from keras_reference import small_network
 
 from lrtflite.errors import ModelError
 from lrtflite.host.network import Network
-from lrtflite.layer_names import REPLAY_LAYERS
+from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite_converters.export import split_network
 from lrtflite_converters.features import AdaptingFeatures, Features
 from lrtflite_converters.options import ExportOptions

@@ -17,7 +17,7 @@ from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.network import Network
-from lrtflite.networks import Architecture
+from lrtflite.networks.architecture import Architecture
 from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite_converters import trunk as trunk_module
 from lrtflite_converters.blocks.block import Block, Chain

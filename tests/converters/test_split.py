@@ -12,7 +12,7 @@ from keras_reference import as_network, small_network
 from lrtflite.errors import InputError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.network import Network
-from lrtflite.layer_names import REPLAY_LAYERS, check_replay_layer
+from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS, check_replay_layer
 from lrtflite.replay.policies import POLICIES
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.blocks.joined import Joined

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from lrtflite.errors import InputError, ModelError
-from lrtflite.layer_names import REPLAY_LAYERS
+from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.regularisers import REGULARISERS

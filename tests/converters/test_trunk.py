@@ -17,7 +17,7 @@ from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
 from lrtflite.host.network import Network
 from lrtflite.host.weights import build_mobilenet_v1
-from lrtflite.layer_names import BLOCKS
+from lrtflite.networks.mobilenet_v1 import BLOCKS
 from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite.runtime.model import installed_runtimes
 from lrtflite_converters import trunk as trunk_module

@@ -12,7 +12,7 @@ from lrtflite.errors import ModelError
 from lrtflite.host.family import MOBILENET_V1_FAMILY
 from lrtflite.host.mobilenet import ClassSlots, mobilenet_v1
 from lrtflite.host.weights import load_weights
-from lrtflite.layer_names import KERAS_NAMES, REPLAY_LAYERS
+from lrtflite.networks.mobilenet_v1 import KERAS_NAMES, REPLAY_LAYERS
 
 
 def randomised_keras_mobilenet(alpha: float, size: int) -> keras.Model:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrtflite.data import FrameSource
-from lrtflite.demo_weights import DEMO_NOTE, photographs_on_demo
 from lrtflite.host.training.options import TrainOptions
 from lrtflite.host.training.result import TrainResult
-from lrtflite.networks import NETWORKS
+from lrtflite.networks.architecture import NETWORKS
+from lrtflite.networks.demo import DEMO_NOTE, photographs_on_demo
 
 # Smallest gap between training and held-out accuracy that counts as overfitting. With fewer than
 # 100 held-out frames the gap must be larger, because their accuracy varies more by chance.

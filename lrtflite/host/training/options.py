@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lrtflite.errors import InputError, ModelError
-from lrtflite.networks import NETWORKS, Architecture
+from lrtflite.networks.architecture import NETWORKS, Architecture
 
 
 @dataclass(frozen=True)

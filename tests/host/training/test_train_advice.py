@@ -9,10 +9,10 @@ import pytest
 import tf_keras as keras
 
 from coloured_source import ColouredSource
-from lrtflite.demo_weights import DEMO_NOTE, photographs_on_demo
 from lrtflite.host.training import FIRST_BATCH, TrainOptions, TrainResult
 from lrtflite.host.training.advice import Advice, advise, falls_behind
 from lrtflite.host.training.checkpoint import Epoch
+from lrtflite.networks.demo import DEMO_NOTE, photographs_on_demo
 
 IMAGENET = replace(FIRST_BATCH, weights="imagenet")
 CONVERT = "lrtflite convert --model 'my things.keras' --out 'my things-trained'"

@@ -14,11 +14,11 @@ from click.testing import CliRunner
 from PIL import Image
 
 from coloured_source import COLOURS, ColouredSource
-from lrtflite.demo_weights import DEMO_NOTE
 from lrtflite.errors import DataError, InputError, LrtfliteError, ModelError, SessionCancelled
 from lrtflite.host.model_file import load_model
 from lrtflite.host.training import BACKBONE, FIRST_BATCH, loop
 from lrtflite.host.training.checkpoint import TrainState, save_checkpoint
+from lrtflite.networks.demo import DEMO_NOTE
 from lrtflite_cli import interrupts
 from lrtflite_cli.group import run
 from lrtflite_cli.train import command, left_out

@@ -3,7 +3,7 @@
 Heads and networks are named, not imported: a device loads this module too, and has no TensorFlow.
 """
 
-from lrtflite.networks import NETWORKS
+from lrtflite.networks.architecture import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.replay.policies import POLICIES
 from lrtflite_converters.heads import HEADS

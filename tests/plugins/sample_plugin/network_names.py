@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lrtflite.networks import Architecture
+from lrtflite.networks.architecture import Architecture
 
 TWO_UNITS = Architecture(
     name="two-units",

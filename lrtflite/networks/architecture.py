@@ -92,7 +92,7 @@ class Architecture:
 NETWORKS: Table[Architecture] = Table(
     "network",
     {
-        "mobilenet_v1": "lrtflite.layer_names:MOBILENET_V1",
-        "mobilenet_v2": "lrtflite.mobilenet_v2_names:MOBILENET_V2",
+        "mobilenet_v1": "lrtflite.networks.mobilenet_v1:MOBILENET_V1",
+        "mobilenet_v2": "lrtflite.networks.mobilenet_v2:MOBILENET_V2",
     },
 )

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lrtflite.errors import ModelError
-from lrtflite.networks import Architecture
+from lrtflite.networks.architecture import Architecture
 
 CONV1_FILTERS, LAST_FILTERS = 32, 1280
 # Rows of Table 2 of Sandler et al. (2018): expansion, filters at alpha 1.0, number of blocks,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lrtflite.errors import ModelError
-from lrtflite.networks import Architecture
+from lrtflite.networks.architecture import Architecture
 
 # Rows of the paper's Table "model_arch": block, filters of its pointwise convolution at alpha 1.0,
 # stride of its depthwise one. conv1 (3x3, 32 filters, stride 2) precedes them, pool6 and fc7 follow

@@ -1,0 +1,1 @@
+"""Networks as tables: layers and names, without TensorFlow."""
