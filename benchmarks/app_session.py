@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.errors import LrtfliteError
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.runtime.model import RUNTIMES, installed_runtimes
 from lrtflite.system.machine import this_machine
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate

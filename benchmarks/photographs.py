@@ -20,7 +20,7 @@ import numpy as np
 from bundles import IMAGENET, PHOTOGRAPHS, lrtflite
 
 from lrtflite.errors import DataError, LrtfliteError
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 from lrtflite_firmware_sim.watcher import watch
 

@@ -20,8 +20,8 @@ from lrtflite.bundle.training import Training
 from lrtflite.errors import InputError
 from lrtflite.frames.checks import check_frames
 from lrtflite.labels import Label
-from lrtflite.learner_options import LearnerOptions
 from lrtflite.opening import open_committed, opened_bundle
+from lrtflite.options import LearnerOptions
 from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.session.class_changes import forget_class, rename_class
 from lrtflite.session.latents import check_latents

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lrtflite.bundle.bundle import Bundle
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.state.checkpoint import Checkpoint
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.initial import fit_memory, read_initial

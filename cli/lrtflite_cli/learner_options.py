@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 import click
 
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.replay.policies import POLICIES
 from lrtflite.runtime.model import AUTO, MOST_THREADS, RUNTIMES, TRUNK_THREADS
 from lrtflite.tables.table import first_sentence

@@ -20,7 +20,7 @@ from lrtflite.bundle.training import Training
 from lrtflite.errors import LrtfliteError
 from lrtflite.files.deferred_signals import undisturbed
 from lrtflite.files.scratch import Scratch
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.session.session import Progress, SessionReport
 from lrtflite_firmware_sim.messages import (
     Ask,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle.training import Training
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.prediction import Prediction
 
 

@@ -29,7 +29,7 @@ from lrtflite.data import (
 )
 from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.session.run import few_classes
 from lrtflite.workbench.teaching import check_room
 from lrtflite_firmware_sim.rivals import RIVALS

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import DamagedState, LrtfliteError, StateError
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime.model import Model
 from lrtflite.state.checkpoint import Checkpoint

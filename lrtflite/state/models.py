@@ -13,7 +13,7 @@ from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.contract.checking import breaches
 from lrtflite.contract.signatures import FEATURES, HEAD, ZERO
 from lrtflite.errors import BundleError
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.runtime.model import Model
 
 

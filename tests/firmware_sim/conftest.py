@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coloured_pictures import draw_pictures
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 
 

@@ -15,7 +15,7 @@ from lrtflite.bundle.feeding import Feeding
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.training import Rate
 from lrtflite.errors import InputError, RuntimeMissing
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.replay.policies import POLICIES
 from lrtflite_firmware_sim import SimulateOptions, simulate
 from lrtflite_firmware_sim.plan import make_plan

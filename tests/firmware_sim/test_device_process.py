@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lrtflite.bundle.bundle import Bundle, demo_bundle
 from lrtflite.bundle.training import Training
 from lrtflite.errors import BundleError, InputError, LrtfliteError, NoFreeSlot
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.system.machine import peak_ram_bytes
 from lrtflite_firmware_sim.device_process import DeviceProcess
 

@@ -92,7 +92,7 @@ def test_balanced_gives_every_class_its_quota(
 def with_policy(monkeypatch: pytest.MonkeyPatch, name: str, policy: Policy) -> None:
     """Add a policy for one test."""
     table = Table("policy", {**POLICIES, name: policy})
-    for module in ("lrtflite.replay.memory", "lrtflite.learner_options"):
+    for module in ("lrtflite.replay.memory", "lrtflite.options"):
         monkeypatch.setattr(f"{module}.POLICIES", table)
 
 

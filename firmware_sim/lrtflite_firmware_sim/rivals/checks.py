@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.errors import InputError
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite_firmware_sim.rivals import RIVALS
 
 

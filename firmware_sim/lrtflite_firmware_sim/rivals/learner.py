@@ -15,7 +15,7 @@ from lrtflite.bundle.training import Training
 from lrtflite.errors import InputError
 from lrtflite.files.tensors import Outgoing
 from lrtflite.frames.checks import check_frames
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.runtime.model import Model
 from lrtflite.session.latents import check_latents

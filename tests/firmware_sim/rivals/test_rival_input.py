@@ -11,7 +11,7 @@ import pytest
 from fake_bundle import make_bundle
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import InputError
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite_firmware_sim import SimulateOptions, simulate
 from lrtflite_firmware_sim.plan import make_plan
 

@@ -14,7 +14,7 @@ from icarl_reference import Reference
 from lrtflite import Learner
 from lrtflite.data import StreamOptions, make_stream, open_source
 from lrtflite.errors import InputError
-from lrtflite.learner_options import LearnerOptions
+from lrtflite.options import LearnerOptions
 from lrtflite_firmware_sim import SimulateOptions, Simulation, load_simulation, simulate
 from lrtflite_firmware_sim.device_process import DeviceProcess
 from lrtflite_firmware_sim.report import html_report
