@@ -9,7 +9,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from lrtflite.bundle.manifest import SUM, SUM_BY_CLASS
-from lrtflite_converters.window import Tensor
+from lrtflite_converters.gradients.window import Tensor
 
 # Minimum absolute value to divide by.
 LEAST = 1e-12

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from lrtflite_converters.window import Tensor
+from lrtflite_converters.gradients.window import Tensor
 
 # Minimum divisor: the residual of a solved row is 0.
 _TINY = 1e-30

@@ -10,8 +10,8 @@ import tf_keras as keras
 from lrtflite.errors import ModelError
 from lrtflite_converters.blocks.biased import Biased
 from lrtflite_converters.blocks.unit import Unit
-from lrtflite_converters.differentiable import Activation
-from lrtflite_converters.window import Edges
+from lrtflite_converters.gradients.differentiable import Activation
+from lrtflite_converters.gradients.window import Edges
 
 
 @dataclass(frozen=True)

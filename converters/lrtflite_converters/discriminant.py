@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from lrtflite.bundle.manifest import SOLVE
 from lrtflite_converters.conjugate_gradients import solve
+from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import softmax_over
-from lrtflite_converters.window import Tensor
 
 # Residual, relative to the target, at which a system counts as solved; and the maximum number of
 # steps.

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from lrtflite_converters.blocks.block import Block, BlockInput, Pass, Shape, Step, Trace, Values
 from lrtflite_converters.blocks.convolving import Convolving
-from lrtflite_converters.differentiable import Activation, column_sums
-from lrtflite_converters.ordering import after as ordered_after
-from lrtflite_converters.window import Edges, Tensor
+from lrtflite_converters.gradients.differentiable import Activation, column_sums
+from lrtflite_converters.gradients.ordering import after as ordered_after
+from lrtflite_converters.gradients.window import Edges, Tensor
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from lrtflite_converters.window import Tensor
+from lrtflite_converters.gradients.window import Tensor
 
 Shape = tuple[int, ...]
 Values = Mapping[str, Tensor]

@@ -6,10 +6,10 @@ from typing import Any
 
 import tensorflow as tf
 
-from lrtflite_converters import differentiable as ops
 from lrtflite_converters.blocks.block import Shape
-from lrtflite_converters.differentiable import Pullback
-from lrtflite_converters.window import Edges, Tensor
+from lrtflite_converters.gradients import differentiable as ops
+from lrtflite_converters.gradients.differentiable import Pullback
+from lrtflite_converters.gradients.window import Edges, Tensor
 
 
 class Convolving:

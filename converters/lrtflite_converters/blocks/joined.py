@@ -22,7 +22,7 @@ from lrtflite_converters.blocks.block import (
     Trace,
     Values,
 )
-from lrtflite_converters.window import Tensor
+from lrtflite_converters.gradients.window import Tensor
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Any
 import tensorflow as tf
 
 from lrtflite_converters.blocks.block import Block, BlockInput, Pass, Shape, Step, Trace, Values
-from lrtflite_converters.differentiable import global_average_pool
-from lrtflite_converters.window import Tensor
+from lrtflite_converters.gradients.differentiable import global_average_pool
+from lrtflite_converters.gradients.window import Tensor
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import tensorflow as tf
 
 from lrtflite_converters.blocks.block import Block, BlockInput, Pass, Shape, Step, Trace, Values
 from lrtflite_converters.blocks.convolving import Convolving
-from lrtflite_converters.differentiable import Activation
-from lrtflite_converters.renorm import Renorm
-from lrtflite_converters.window import Edges, Tensor
+from lrtflite_converters.gradients.differentiable import Activation
+from lrtflite_converters.gradients.renorm import Renorm
+from lrtflite_converters.gradients.window import Edges, Tensor
 
 TENSORS = ("kernel", "gamma", "beta", "mean", "variance")
 

@@ -11,8 +11,8 @@ from typing import Any
 import tensorflow as tf
 
 from lrtflite_converters.blocks.block import Block, BlockInput, Pass, Shape, Step, Trace, Values
-from lrtflite_converters.differentiable import Activation, linear
-from lrtflite_converters.window import Edges, Tensor
+from lrtflite_converters.gradients.differentiable import Activation, linear
+from lrtflite_converters.gradients.window import Edges, Tensor
 
 
 class Weightless(Block):

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from lrtflite_converters.blocks.block import Shape
 from lrtflite_converters.blocks.weightless import Weightless
-from lrtflite_converters.window import Tensor, Window
+from lrtflite_converters.gradients.window import Tensor, Window
 
 # Value of the places around an image, below any activation.
 LOWEST = -1e30

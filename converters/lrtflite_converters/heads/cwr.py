@@ -17,10 +17,10 @@ import tensorflow as tf
 from numpy.typing import NDArray
 
 from lrtflite_converters.class_sums import ClassSums, transform
+from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.gradient import GradientHead
 from lrtflite_converters.heads.head import Rates, present, softmax_over
 from lrtflite_converters.signature import Outputs
-from lrtflite_converters.window import Tensor
 
 
 class CwrHead(GradientHead):

@@ -21,7 +21,8 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 
 from lrtflite_converters.class_sums import transform
-from lrtflite_converters.differentiable import matmul, softmax_cross_entropy
+from lrtflite_converters.gradients.differentiable import matmul, softmax_cross_entropy
+from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import Head, HeadPlan, Rates, softmax_over
 from lrtflite_converters.lda_sums import LdaSums
 from lrtflite_converters.parameter import Sgd
@@ -29,7 +30,6 @@ from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.signature import Outputs
 from lrtflite_converters.transform_gradient import transform_pullback
 from lrtflite_converters.trunk import Trunk
-from lrtflite_converters.window import Tensor
 
 # Score of a class that takes no part.
 _NEVER = 1e9

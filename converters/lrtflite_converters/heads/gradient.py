@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from lrtflite_converters.differentiable import matmul, softmax_cross_entropy
+from lrtflite_converters.gradients.differentiable import matmul, softmax_cross_entropy
+from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import Head, HeadPlan, Rates
 from lrtflite_converters.parameter import Parameter, Sgd
 from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.signature import Outputs
-from lrtflite_converters.window import Tensor
 
 LAST_SCALARS = ("lr", "momentum", "weight_decay")
 # Rates of a learner's first session, in heads that have them, and the rate that each replaces.

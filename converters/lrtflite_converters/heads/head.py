@@ -14,10 +14,10 @@ from lrtflite.bundle.manifest import REFUSE
 from lrtflite.contract.signatures import HEAD, Sizes, signatures_of
 from lrtflite.errors import ConversionError
 from lrtflite_converters.blocks.block import Chain
+from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.signature import Outputs, SignedModule, saved
 from lrtflite_converters.trunk import Trunk
-from lrtflite_converters.window import Tensor
 
 Rates = Mapping[str, Tensor]
 # Number of classes below which a trunk rests, in heads that have no rate for it.

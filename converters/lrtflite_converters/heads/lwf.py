@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import Rates, softmax_over
 from lrtflite_converters.heads.plain import PlainHead
-from lrtflite_converters.window import Tensor
 
 
 class LwfHead(PlainHead):

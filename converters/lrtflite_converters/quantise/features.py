@@ -14,9 +14,9 @@ from lrtflite.errors import ConversionError
 from lrtflite.host.network import Network
 from lrtflite.system.quiet import quiet_stderr
 from lrtflite_converters.features import Features
+from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.quantise.scaling import FrameScaling
 from lrtflite_converters.signature import Outputs
-from lrtflite_converters.window import Tensor
 
 
 class QuantisedFeatures(Features):

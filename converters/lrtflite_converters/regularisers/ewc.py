@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
+from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.parameter import Parameter
 from lrtflite_converters.regularisers.regulariser import Regulariser
-from lrtflite_converters.window import Tensor
 
 
 class ElasticWeights(Regulariser):

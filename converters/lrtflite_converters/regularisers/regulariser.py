@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
-from lrtflite_converters.window import Tensor
+from lrtflite_converters.gradients.window import Tensor
 
 if TYPE_CHECKING:
     from lrtflite_converters.parameter import Parameter

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import tensorflow as tf
 
+from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import Head, Rates, present, softmax_over
 from lrtflite_converters.signature import Outputs
-from lrtflite_converters.window import Tensor
 
 
 class NearestMean(Head):

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import tensorflow as tf
 
-from lrtflite_converters.differentiable import column_sums
-from lrtflite_converters.ordering import after
-from lrtflite_converters.window import Tensor
+from lrtflite_converters.gradients.differentiable import column_sums
+from lrtflite_converters.gradients.ordering import after
+from lrtflite_converters.gradients.window import Tensor
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tensorflow as tf
 
-from lrtflite_converters.window import Tensor
+from lrtflite_converters.gradients.window import Tensor
 
 
 def after(vector: Tensor, *triggers: Tensor, apart: bool = False) -> Tensor:

@@ -17,7 +17,7 @@ from typing import Callable
 
 import tensorflow as tf
 
-from lrtflite_converters.window import Edges, Tensor, Window
+from lrtflite_converters.gradients.window import Edges, Tensor, Window
 
 Gradients = tuple[Tensor, ...]
 Pullback = Callable[[Tensor], Gradients]

@@ -1,0 +1,1 @@
+"""Differentiable ops made of built-in TFLite ops."""
