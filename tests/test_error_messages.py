@@ -24,7 +24,7 @@ ADVICE = re.compile(r"; (\w|`|\{)")
 # Errors whose text comes from elsewhere, by file and the message in the source.
 EXEMPT = {
     # The message of another error, which has the advice.
-    ("converters/lrtflite_converters/tflite.py", "{_explain(error)}"),
+    ("converters/lrtflite_converters/tflite/convert.py", "{_explain(error)}"),
     ("lrtflite/host/training/options.py", "{error} (--freeze-below)"),
     ("cli/lrtflite_cli/simulate.py", "{line}"),
     ("lrtflite/verification/verify.py", "{found}"),

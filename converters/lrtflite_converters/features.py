@@ -13,7 +13,7 @@ from lrtflite.contract.signatures import FEATURES, Sizes, signatures_of
 from lrtflite.host.network import Network
 from lrtflite_converters.blocks.block import Chain, Limits, Pass
 from lrtflite_converters.gradients.window import Tensor
-from lrtflite_converters.signature import Outputs, SignedModule, saved
+from lrtflite_converters.tflite.signature import Outputs, SignedModule, saved
 
 # Inputs of `adapt`: its rate, the number of epochs that one pass stands for, and limits of r and d.
 ADAPT_SCALARS = ("adapt_rate", "epochs", "r_max", "d_max")

@@ -17,7 +17,7 @@ from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite_converters.gradients import differentiable as ops
 from lrtflite_converters.gradients.renorm import Renorm
 from lrtflite_converters.gradients.window import Edges
-from lrtflite_converters.tflite import to_tflite
+from lrtflite_converters.tflite.convert import to_tflite
 
 LIMITS: dict[str, Any] = {"r_max": 1.25, "d_max": 0.5}
 

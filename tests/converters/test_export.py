@@ -27,7 +27,7 @@ from lrtflite_converters.export import export_bundle
 from lrtflite_converters.features import Features
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.source import Source, read_labels
-from lrtflite_converters.tflite import to_tflite
+from lrtflite_converters.tflite.convert import to_tflite
 
 
 @pytest.fixture(scope="module")

@@ -21,15 +21,15 @@ from lrtflite_converters.inference import export
 from lrtflite_converters.inference.baking import baked_graph
 from lrtflite_converters.inference.classes import keep_classes
 from lrtflite_converters.inference.folding import fold
-from lrtflite_converters.inference.graph import Code, Graph
-from lrtflite_converters.inference.graph_file import load, signature_graph, to_bytes
 from lrtflite_converters.inference.int8 import quantise
-from lrtflite_converters.inference.joining import join
 from lrtflite_converters.inference.metadata import model_metadata
 from lrtflite_converters.inference.request import Files, Learned
 from lrtflite_converters.inference.settling import interpreter, settle
 from lrtflite_converters.quantise.calibration import check_frames
-from lrtflite_converters.tflite import to_tflite
+from lrtflite_converters.tflite.convert import to_tflite
+from lrtflite_converters.tflite.graph import Code, Graph
+from lrtflite_converters.tflite.graph_file import load, signature_graph, to_bytes
+from lrtflite_converters.tflite.joining import join
 
 RNG = np.random.default_rng(0)
 

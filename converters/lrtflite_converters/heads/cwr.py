@@ -20,7 +20,7 @@ from lrtflite_converters.class_sums import ClassSums, transform
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.gradient import GradientHead
 from lrtflite_converters.heads.head import Rates, present, softmax_over
-from lrtflite_converters.signature import Outputs
+from lrtflite_converters.tflite.signature import Outputs
 
 
 class CwrHead(GradientHead):

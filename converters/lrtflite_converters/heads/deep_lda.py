@@ -27,7 +27,7 @@ from lrtflite_converters.heads.head import Head, HeadPlan, Rates, softmax_over
 from lrtflite_converters.lda_sums import LdaSums
 from lrtflite_converters.parameter import Sgd
 from lrtflite_converters.regularisers.regulariser import Regulariser
-from lrtflite_converters.signature import Outputs
+from lrtflite_converters.tflite.signature import Outputs
 from lrtflite_converters.transform_gradient import transform_pullback
 from lrtflite_converters.trunk import Trunk
 

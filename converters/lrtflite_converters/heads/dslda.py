@@ -16,7 +16,7 @@ import tensorflow as tf
 from lrtflite_converters.discriminant import Discriminant
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import Head, Rates, present
-from lrtflite_converters.signature import Outputs
+from lrtflite_converters.tflite.signature import Outputs
 
 
 class DsldaHead(Head):

@@ -16,7 +16,7 @@ from lrtflite.errors import ConversionError
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.regularisers.regulariser import Regulariser
-from lrtflite_converters.signature import Outputs, SignedModule, saved
+from lrtflite_converters.tflite.signature import Outputs, SignedModule, saved
 from lrtflite_converters.trunk import Trunk
 
 Rates = Mapping[str, Tensor]

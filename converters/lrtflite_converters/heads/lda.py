@@ -15,7 +15,7 @@ from lrtflite_converters.class_sums import transform
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import Head, Rates
 from lrtflite_converters.lda_sums import LdaSums
-from lrtflite_converters.signature import Outputs
+from lrtflite_converters.tflite.signature import Outputs
 
 
 class LdaHead(Head):

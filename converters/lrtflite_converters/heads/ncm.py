@@ -10,7 +10,7 @@ from lrtflite.bundle.manifest import SOLVE
 from lrtflite_converters.class_sums import ClassSums, transform, unit_rows
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import Head, Rates, softmax_over
-from lrtflite_converters.signature import Outputs
+from lrtflite_converters.tflite.signature import Outputs
 
 # Minimum divisor of the cosines: a single class has the same direction as the mean of all.
 LEAST_TEMPERATURE = 1e-4

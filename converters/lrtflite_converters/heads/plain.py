@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.gradient import GradientHead
 from lrtflite_converters.heads.head import Rates, present, softmax_over
-from lrtflite_converters.signature import Outputs
+from lrtflite_converters.tflite.signature import Outputs
 
 
 class PlainHead(GradientHead):

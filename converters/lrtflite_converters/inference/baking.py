@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import ConversionError, StateError
-from lrtflite_converters.inference.graph import Code, Graph, Op, Tensor
-from lrtflite_converters.inference.graph_file import signature_graph, subgraph
+from lrtflite_converters.tflite.graph import Code, Graph, Op, Tensor
+from lrtflite_converters.tflite.graph_file import signature_graph, subgraph
 
 # Ops that only variables need.
 _HOUSEKEEPING = (Code.CALL_ONCE, Code.VAR_HANDLE)

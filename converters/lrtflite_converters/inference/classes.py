@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tensorflow.lite.python import schema_py_generated as schema
 
-from lrtflite_converters.inference.graph import Code, Graph, Op, Tensor
+from lrtflite_converters.tflite.graph import Code, Graph, Op, Tensor
 
 # Score that `softmax_over` subtracts from slots that have not learned.
 _NEVER = 1e8

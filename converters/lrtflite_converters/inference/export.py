@@ -18,13 +18,13 @@ from lrtflite.files.atomic import replacing, writing
 from lrtflite_converters.inference.baking import baked_graph
 from lrtflite_converters.inference.classes import keep_classes
 from lrtflite_converters.inference.folding import fold
-from lrtflite_converters.inference.graph import Graph
-from lrtflite_converters.inference.graph_file import load, to_bytes
 from lrtflite_converters.inference.int8 import quantise
-from lrtflite_converters.inference.joining import join
 from lrtflite_converters.inference.metadata import model_metadata, with_files
 from lrtflite_converters.inference.request import FLOAT, INT8, LABELS_FILE, Files, Learned
 from lrtflite_converters.inference.settling import interpreter, settle
+from lrtflite_converters.tflite.graph import Graph
+from lrtflite_converters.tflite.graph_file import load, to_bytes
+from lrtflite_converters.tflite.joining import join
 
 FACTS_FILE = "lrtflite.json"
 FRAMES, PROBABILITIES = "frames", "probabilities"

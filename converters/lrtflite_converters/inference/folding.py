@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tensorflow.lite.python import schema_py_generated as schema
 
-from lrtflite_converters.inference.graph import Code, Graph, Op, Tensor
+from lrtflite_converters.tflite.graph import Code, Graph, Op, Tensor
 
 _NO_ACTIVATION = schema.ActivationFunctionType.NONE
 _PRODUCTS = (Code.CONV_2D, Code.DEPTHWISE_CONV_2D, Code.FULLY_CONNECTED)

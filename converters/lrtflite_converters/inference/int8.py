@@ -17,9 +17,9 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.python.optimize import calibrator
 
 from lrtflite.errors import ConversionError
-from lrtflite_converters.inference.graph import Code, Graph, Op, Tensor
-from lrtflite_converters.inference.graph_file import load, main_graph, to_bytes
-from lrtflite_converters.inference.joining import join
+from lrtflite_converters.tflite.graph import Code, Graph, Op, Tensor
+from lrtflite_converters.tflite.graph_file import load, main_graph, to_bytes
+from lrtflite_converters.tflite.joining import join
 
 # Ops whose outputs have ranges that 256 steps can hold.
 QUANTISABLE = frozenset(

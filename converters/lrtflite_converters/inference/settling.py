@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from lrtflite_converters.inference.graph import Code, Graph, Tensor
-from lrtflite_converters.inference.graph_file import to_bytes
+from lrtflite_converters.tflite.graph import Code, Graph, Tensor
+from lrtflite_converters.tflite.graph_file import to_bytes
 
 
 def interpreter(content: bytes, **options: Any) -> Any:

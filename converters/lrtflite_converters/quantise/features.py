@@ -16,7 +16,7 @@ from lrtflite.system.quiet import quiet_stderr
 from lrtflite_converters.features import Features
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.quantise.scaling import FrameScaling
-from lrtflite_converters.signature import Outputs
+from lrtflite_converters.tflite.signature import Outputs
 
 
 class QuantisedFeatures(Features):

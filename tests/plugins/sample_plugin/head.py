@@ -6,7 +6,7 @@ import tensorflow as tf
 
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import Head, Rates, present, softmax_over
-from lrtflite_converters.signature import Outputs
+from lrtflite_converters.tflite.signature import Outputs
 
 
 class NearestMean(Head):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrtflite.contract.signatures import SignatureSpec, Sizes
 from lrtflite.runtime.model import Signature, Tensor
-from lrtflite_converters.tflite import to_tflite
+from lrtflite_converters.tflite.convert import to_tflite
 
 Outputs = dict[str, tf.Tensor]
 # A number that a client feeds. Its shape is [1], because ai-edge-litert's 64-bit ARM wheels crash

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tensorflow.lite.python import schema_py_generated as schema
 
-from lrtflite_converters.inference.graph import Code, Graph, Op, Tensor
+from lrtflite_converters.tflite.graph import Code, Graph, Op, Tensor
 
 
 def join(below: Graph, above: Graph, wires: Mapping[str, str]) -> Graph:

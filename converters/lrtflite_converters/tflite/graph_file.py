@@ -9,8 +9,8 @@ import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite.errors import BundleError, ConversionError
-from lrtflite_converters.inference import packing
-from lrtflite_converters.inference.graph import DTYPES, Graph, Op, Tensor
+from lrtflite_converters.tflite import packing
+from lrtflite_converters.tflite.graph import DTYPES, Graph, Op, Tensor
 
 SIGNATURE = "serving_default"
 SCHEMA_VERSION = 3

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite.errors import ModelError
-from lrtflite_converters.inference import packing
+from lrtflite_converters.tflite import packing
 
 TYPES = {
     np.dtype(np.float32): schema.TensorType.FLOAT32,

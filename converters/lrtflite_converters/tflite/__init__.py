@@ -1,0 +1,1 @@
+"""TFLite files: made from signatures, read as graphs, edited and written."""
