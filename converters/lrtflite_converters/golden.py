@@ -20,11 +20,11 @@ from lrtflite.contract.golden import SCALARS, Arrays, run_golden
 from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.network import Network
-from lrtflite_converters.features import Features
+from lrtflite_converters.features.features import Features
+from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.foreign_features import ForeignFeatures
 from lrtflite_converters.heads.head import Head
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.sample_frames import wave_frames
 
 # Frames, and the classes that share them: a class of one frame has no variance, so values computed
 # from variances within classes would not be checked.

@@ -16,11 +16,11 @@ from lrtflite.host.cost import LayerCost
 from lrtflite.host.network import Network
 from lrtflite.networks.architecture import Architecture, refuse_unknown_layer
 from lrtflite_converters.blocks.block import Block
+from lrtflite_converters.features.sample_frames import pale_frames
 from lrtflite_converters.keras_file import read_keras_file
 from lrtflite_converters.keras_graph import read_graph
 from lrtflite_converters.own_cost import count_costs
 from lrtflite_converters.own_model import OwnModel, build_model
-from lrtflite_converters.sample_frames import pale_frames
 from lrtflite_converters.scaling import Scaling
 from lrtflite_converters.split import Walk, maker
 

@@ -15,11 +15,11 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite_converters import on_device
+from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.foreign_export import export_features
 from lrtflite_converters.foreign_features import read_features
 from lrtflite_converters.foreign_request import check_foreign, foreign_architecture
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.sample_frames import wave_frames
 from lrtflite_converters.scaling import read_scaling
 from lrtflite_converters.source import Source
 

@@ -15,7 +15,7 @@ from trunk_head import make_head
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import ConversionError, DataError, StateError
 from lrtflite.runtime.flatbuffer import FlatTable
-from lrtflite_converters.features import Features
+from lrtflite_converters.features.features import Features
 from lrtflite_converters.heads.head import softmax_over
 from lrtflite_converters.inference import export
 from lrtflite_converters.inference.baking import baked_graph

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lrtflite_converters.features import over_epochs
+from lrtflite_converters.features.features import over_epochs
 from lrtflite_converters.tflite.convert import to_tflite
 
 CASES = [(rate, epochs) for rate in (0, 1e-7, 5e-5, 0.1, 1) for epochs in (1, 4, 100_000)]

@@ -23,10 +23,10 @@ from lrtflite_converters import trunk as trunk_module
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.convert import find_network
 from lrtflite_converters.export import export_bundle, split_network
-from lrtflite_converters.latent_range import latent_range
+from lrtflite_converters.features.latent_range import latent_range
+from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.own_network import OwnNetwork
-from lrtflite_converters.sample_frames import wave_frames
 from lrtflite_converters.source import Source
 from lrtflite_converters.split import blocks_above
 

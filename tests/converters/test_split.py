@@ -18,7 +18,7 @@ from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.pooling import Pooling
 from lrtflite_converters.blocks.unit import Unit
-from lrtflite_converters.latent_range import latent_range
+from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.split import blocks_above, blocks_below
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lrtflite.errors import ConversionError
 from lrtflite.host.network import Network
 from lrtflite.system.quiet import quiet_stderr
-from lrtflite_converters.features import Features
+from lrtflite_converters.features.features import Features
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.quantise.scaling import FrameScaling
 from lrtflite_converters.tflite.signature import Outputs

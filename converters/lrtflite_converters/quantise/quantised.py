@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from lrtflite.bundle.quantisation import Quantisation
-from lrtflite_converters.features import Features
+from lrtflite_converters.features.features import Features
 from lrtflite_converters.quantise import MODES
 from lrtflite_converters.quantise.calibration import Calibration
 from lrtflite_converters.quantise.features import QuantisedFeatures

@@ -9,7 +9,7 @@ import tf_keras as keras
 
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.network import Network
-from lrtflite_converters.sample_frames import wave_frames
+from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.split import maker
 
 # Maximum number of standard deviations assumed for a normalised value. The largest value measured

@@ -1,0 +1,1 @@
+"""The frozen feature model below the replay layer."""
