@@ -45,7 +45,9 @@ SECTIONS = (
     Section("Networks on the host", "lrtflite.host.network", ("Network",)),
     Section("Strategies", "lrtflite_converters.strategies", ("Strategy",)),
     Section("Heads", "lrtflite_converters.heads.head", ("Head", "HeadPlan")),
-    Section("Regularisers", "lrtflite_converters.regularisers.regulariser", ("Regulariser",)),
+    Section(
+        "Regularisers", "lrtflite_converters.training.regularisers.regulariser", ("Regulariser",)
+    ),
     Section("Blocks", "lrtflite_converters.blocks.block", ("Block", "Trace", "BlockInput", "Step")),
 )
 

@@ -43,12 +43,12 @@ from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.quantise.calibration import Calibration, read_calibration
 from lrtflite_converters.quantise.features import QuantisedFeatures
 from lrtflite_converters.quantise.quantised import compare, quantise
-from lrtflite_converters.regularisers import REGULARISERS
 from lrtflite_converters.slot_labels import slot_labels
 from lrtflite_converters.split import blocks_above, blocks_below
 from lrtflite_converters.tflite.convert import op_names
 from lrtflite_converters.tflite.signature import SignedModule
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.regularisers import REGULARISERS
+from lrtflite_converters.training.trunk import Trunk
 
 Stage = Callable[[str], None]
 

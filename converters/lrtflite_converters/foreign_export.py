@@ -14,7 +14,7 @@ from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.own_network import LEAST_STRENGTH, MEAN_SQUARE
 from lrtflite_converters.scaling import Scaling
 from lrtflite_converters.slot_labels import slot_labels
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.trunk import Trunk
 
 
 def export_features(

@@ -30,7 +30,7 @@ HEAVY = (
     "lrtflite_converters.convert",
     "lrtflite_converters.export",
     "lrtflite_converters.heads",
-    "lrtflite_converters.trunk",
+    "lrtflite_converters.training.trunk",
     # The simulator's plan is light, and has the numbers of the app protocol.
     "lrtflite_firmware_sim.device",
     "lrtflite_firmware_sim.device_process",

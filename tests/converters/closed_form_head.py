@@ -11,7 +11,7 @@ from lrtflite.contract.signatures import ZERO
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.trunk import Trunk
 
 Array = NDArray[Any]
 # A rate so great that the softmax keeps scores that are some hundreds apart.

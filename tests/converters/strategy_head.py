@@ -12,8 +12,8 @@ from lrtflite.contract.signatures import ZERO
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
-from lrtflite_converters.regularisers import REGULARISERS
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.regularisers import REGULARISERS
+from lrtflite_converters.training.trunk import Trunk
 
 Array = NDArray[Any]
 Batches = Iterable[tuple[Array, Array]]

@@ -18,8 +18,8 @@ from lrtflite_converters.class_sums import transform
 from lrtflite_converters.heads.deep_lda import DeepLdaHead
 from lrtflite_converters.heads.head import HeadPlan
 from lrtflite_converters.split import blocks_above
+from lrtflite_converters.training.trunk import Trunk
 from lrtflite_converters.transform_gradient import transform_pullback
-from lrtflite_converters.trunk import Trunk
 
 LAYER, TOP, SLOTS, BATCH = "conv5_5/dw", "conv5_6/sep", 5, 8
 RATES = {

@@ -15,7 +15,7 @@ from lrtflite_converters.class_sums import CONTRAST, LEAST_SPREAD, SPREAD, Class
 from lrtflite_converters.defaults import Place, sgd_feeding
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.heads.head import HeadPlan
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.trunk import Trunk
 
 SLOTS, FEATURES, BATCH = 5, 32, 8
 

@@ -19,7 +19,7 @@ from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.heads.head import HeadPlan
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.trunk import Trunk
 
 
 def scalar(value: float) -> np.ndarray:

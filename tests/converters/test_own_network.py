@@ -19,7 +19,6 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite_converters import on_device
-from lrtflite_converters import trunk as trunk_module
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.convert import find_network
 from lrtflite_converters.export import export_bundle, split_network
@@ -29,6 +28,7 @@ from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.own_network import OwnNetwork
 from lrtflite_converters.source import Source
 from lrtflite_converters.split import blocks_above
+from lrtflite_converters.training import trunk as trunk_module
 
 BATCH = 12
 FRAMES = wave_frames(BATCH, SIZE, np.random.default_rng(1))

@@ -13,9 +13,9 @@ from strategy_head import Array, fed, run_session, saved
 from lrtflite.host.network import Network
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
-from lrtflite_converters.regularisers import REGULARISERS
 from lrtflite_converters.split import blocks_above
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.regularisers import REGULARISERS
+from lrtflite_converters.training.trunk import Trunk
 
 LAYER, SLOTS, BATCH = "conv5_6/dw", 4, 8
 RATES = {

@@ -34,7 +34,7 @@ from lrtflite_converters.quantise.preparation import Preparation, rounded_kernel
 from lrtflite_converters.quantise.scaling import FrameScaling
 from lrtflite_converters.quantise.wrapping import wrap
 from lrtflite_converters.strategies import STRATEGIES
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.trunk import Trunk
 from quantised_bundles import waves
 
 CALIBRATION = Calibration("waves", waves(24, seed=1), np.arange(24) % 3)

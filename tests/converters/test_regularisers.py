@@ -14,8 +14,8 @@ from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 from lrtflite.contract.signatures import ZERO
 from lrtflite.host.network import Network
 from lrtflite_converters.heads.cwr import CwrHead
-from lrtflite_converters.parameter import Parameter
-from lrtflite_converters.regularisers.regulariser import Regulariser
+from lrtflite_converters.training.parameter import Parameter
+from lrtflite_converters.training.regularisers.regulariser import Regulariser
 
 LAYER, BATCH = "conv5_6/dw", 6
 RATES = {

@@ -19,12 +19,12 @@ from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.network import Network
 from lrtflite.networks.architecture import Architecture
 from lrtflite.runtime.flatbuffer import custom_ops
-from lrtflite_converters import trunk as trunk_module
 from lrtflite_converters.blocks.block import Block, Chain
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.pooling import Pooling
 from lrtflite_converters.blocks.unit import Unit
 from lrtflite_converters.split import blocks_above
+from lrtflite_converters.training import trunk as trunk_module
 
 layers = keras.layers
 BATCH, SIZE, STEPS = 19, 16, 4

@@ -15,7 +15,7 @@ from lrtflite.host.network import Network
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.heads.head import HeadPlan
 from lrtflite_converters.split import blocks_above
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.trunk import Trunk
 
 LAYER, BATCH = "conv5_6/dw", 6
 # Limits that clip nothing, so that Batch Renorm gives the same output as inference.

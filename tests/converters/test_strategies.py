@@ -11,8 +11,8 @@ from lrtflite.errors import InputError, ModelError
 from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.regularisers import REGULARISERS
 from lrtflite_converters.strategies import STRATEGIES
+from lrtflite_converters.training.regularisers import REGULARISERS
 
 RESTING = ("conv6/sep", "pool6")
 

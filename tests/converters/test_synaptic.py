@@ -14,9 +14,9 @@ from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 from lrtflite.contract.signatures import ZERO
 from lrtflite.host.network import Network
 from lrtflite_converters.heads.cwr import CwrHead
-from lrtflite_converters.parameter import Parameter, Sgd
-from lrtflite_converters.regularisers.regulariser import Regulariser
-from lrtflite_converters.regularisers.synaptic import XI, SynapticIntelligence
+from lrtflite_converters.training.parameter import Parameter, Sgd
+from lrtflite_converters.training.regularisers.regulariser import Regulariser
+from lrtflite_converters.training.regularisers.synaptic import XI, SynapticIntelligence
 
 LR, MOMENTUM, DECAY = 0.1, 0.9, 0.01
 MAX_F, W = 2.0, 0.5

@@ -20,7 +20,7 @@ from lrtflite.host.weights import build_mobilenet_v1
 from lrtflite.networks.mobilenet_v1 import BLOCKS
 from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite.runtime.model import installed_runtimes
-from lrtflite_converters import trunk as trunk_module
+from lrtflite_converters.training import trunk as trunk_module
 
 # Three parts: two of eight patterns, enough for products of small images, and one of seven.
 BATCH = 23

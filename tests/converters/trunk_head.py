@@ -9,9 +9,9 @@ import numpy as np
 from lrtflite.host.network import Network
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.heads.head import HeadPlan
-from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.split import blocks_above
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.regularisers.regulariser import Regulariser
+from lrtflite_converters.training.trunk import Trunk
 
 SLOTS = 4
 

@@ -25,11 +25,11 @@ from lrtflite_converters.gradients.differentiable import matmul, softmax_cross_e
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import Head, HeadPlan, Rates, softmax_over
 from lrtflite_converters.lda_sums import LdaSums
-from lrtflite_converters.parameter import Sgd
-from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.tflite.signature import Outputs
+from lrtflite_converters.training.parameter import Sgd
+from lrtflite_converters.training.regularisers.regulariser import Regulariser
+from lrtflite_converters.training.trunk import Trunk
 from lrtflite_converters.transform_gradient import transform_pullback
-from lrtflite_converters.trunk import Trunk
 
 # Score of a class that takes no part.
 _NEVER = 1e9

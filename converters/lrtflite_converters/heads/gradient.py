@@ -13,9 +13,9 @@ import tensorflow as tf
 from lrtflite_converters.gradients.differentiable import matmul, softmax_cross_entropy
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.heads.head import Head, HeadPlan, Rates
-from lrtflite_converters.parameter import Parameter, Sgd
-from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.tflite.signature import Outputs
+from lrtflite_converters.training.parameter import Parameter, Sgd
+from lrtflite_converters.training.regularisers.regulariser import Regulariser
 
 LAST_SCALARS = ("lr", "momentum", "weight_decay")
 # Rates of a learner's first session, in heads that have them, and the rate that each replaces.

@@ -15,9 +15,9 @@ from lrtflite.contract.signatures import HEAD, Sizes, signatures_of
 from lrtflite.errors import ConversionError
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.gradients.window import Tensor
-from lrtflite_converters.regularisers.regulariser import Regulariser
 from lrtflite_converters.tflite.signature import Outputs, SignedModule, saved
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.regularisers.regulariser import Regulariser
+from lrtflite_converters.training.trunk import Trunk
 
 Rates = Mapping[str, Tensor]
 # Number of classes below which a trunk rests, in heads that have no rate for it.

@@ -18,7 +18,7 @@ from lrtflite_converters.quantise.judging import agreement, powers, signal_to_no
 from lrtflite_converters.quantise.options import QuantiseOptions
 from lrtflite_converters.quantise.preparation import Preparation
 from lrtflite_converters.quantise.scaling import FrameScaling
-from lrtflite_converters.trunk import Trunk
+from lrtflite_converters.training.trunk import Trunk
 
 Stage = Callable[[str], None]
 # Frames that are compared at a time, so that latents of low layers fit into RAM.

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from lrtflite.tables.table import Table
 
 if TYPE_CHECKING:
-    from lrtflite_converters.regularisers.regulariser import Regulariser
+    from lrtflite_converters.training.regularisers.regulariser import Regulariser
 
 REGULARISERS: Table[type[Regulariser]] = Table(
     "regulariser",
     {
-        "none": "lrtflite_converters.regularisers.regulariser:Regulariser",
-        "synaptic": "lrtflite_converters.regularisers.synaptic:SynapticIntelligence",
-        "ewc": "lrtflite_converters.regularisers.ewc:ElasticWeights",
+        "none": "lrtflite_converters.training.regularisers.regulariser:Regulariser",
+        "synaptic": "lrtflite_converters.training.regularisers.synaptic:SynapticIntelligence",
+        "ewc": "lrtflite_converters.training.regularisers.ewc:ElasticWeights",
     },
 )

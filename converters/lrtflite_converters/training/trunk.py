@@ -12,8 +12,8 @@ import tensorflow as tf
 from lrtflite_converters.blocks.block import Chain, Limits, Pass, Step, Trace, Values
 from lrtflite_converters.gradients.ordering import after as ordered_after
 from lrtflite_converters.gradients.window import Tensor
-from lrtflite_converters.parameter import ObservedStep, Parameter, Sgd, TrunkStep
-from lrtflite_converters.regularisers.regulariser import Regulariser
+from lrtflite_converters.training.parameter import ObservedStep, Parameter, Sgd, TrunkStep
+from lrtflite_converters.training.regularisers.regulariser import Regulariser
 
 # Target size in bytes of the largest array of a part, which should stay in the cache. At most
 # MOST_PARTS parts are used, because each makes the graph longer.

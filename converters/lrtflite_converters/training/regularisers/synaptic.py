@@ -18,8 +18,8 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 
 from lrtflite_converters.gradients.window import Tensor
-from lrtflite_converters.parameter import Parameter
-from lrtflite_converters.regularisers.regulariser import Regulariser
+from lrtflite_converters.training.parameter import Parameter
+from lrtflite_converters.training.regularisers.regulariser import Regulariser
 
 # Added to the squared change of a weight, so that one that did not move has a finite importance.
 XI = 1e-7

@@ -10,7 +10,7 @@ import tensorflow as tf
 from lrtflite_converters.gradients.window import Tensor
 
 if TYPE_CHECKING:
-    from lrtflite_converters.parameter import Parameter
+    from lrtflite_converters.training.parameter import Parameter
 
 
 class Regulariser(tf.Module):

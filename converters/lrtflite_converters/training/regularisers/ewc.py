@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 
 from lrtflite_converters.gradients.window import Tensor
-from lrtflite_converters.parameter import Parameter
-from lrtflite_converters.regularisers.regulariser import Regulariser
+from lrtflite_converters.training.parameter import Parameter
+from lrtflite_converters.training.regularisers.regulariser import Regulariser
 
 
 class ElasticWeights(Regulariser):

@@ -11,7 +11,7 @@ import tensorflow as tf
 from lrtflite_converters.blocks.block import Values
 from lrtflite_converters.gradients.ordering import after as ordered_after
 from lrtflite_converters.gradients.window import Tensor
-from lrtflite_converters.regularisers.regulariser import Regulariser
+from lrtflite_converters.training.regularisers.regulariser import Regulariser
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Weights that train: the trunk, its parameters and their regularisers."""
