@@ -33,6 +33,7 @@ from lrtflite.host.network import Network
 from lrtflite.runtime.model import describe_runtime, installed_runtimes
 from lrtflite_converters import on_device
 from lrtflite_converters.blocks.block import Chain
+from lrtflite_converters.blocks.split import blocks_above, blocks_below
 from lrtflite_converters.features.features import AdaptingFeatures, Features
 from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.foreign_features import ForeignFeatures
@@ -44,7 +45,6 @@ from lrtflite_converters.quantise.calibration import Calibration, read_calibrati
 from lrtflite_converters.quantise.features import QuantisedFeatures
 from lrtflite_converters.quantise.quantised import compare, quantise
 from lrtflite_converters.slot_labels import slot_labels
-from lrtflite_converters.split import blocks_above, blocks_below
 from lrtflite_converters.tflite.convert import op_names
 from lrtflite_converters.tflite.signature import SignedModule
 from lrtflite_converters.training.regularisers import REGULARISERS

@@ -9,7 +9,7 @@ from typing import Any
 import tf_keras as keras
 
 from lrtflite.host.cost import LayerCost
-from lrtflite_converters.split import maker
+from lrtflite_converters.blocks.split import maker
 
 layers = keras.layers
 

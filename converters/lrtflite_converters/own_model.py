@@ -12,11 +12,11 @@ import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
+from lrtflite_converters.blocks.split import maker
 from lrtflite_converters.keras_building import Builder
 from lrtflite_converters.keras_graph import Graph
 from lrtflite_converters.keras_layers import build_layer, check_known, is_identity, scaling_of
 from lrtflite_converters.scaling import FORMS, Scaling
-from lrtflite_converters.split import maker
 
 layers = keras.layers
 # Smallest and largest side of a frame.

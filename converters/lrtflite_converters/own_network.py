@@ -16,13 +16,13 @@ from lrtflite.host.cost import LayerCost
 from lrtflite.host.network import Network
 from lrtflite.networks.architecture import Architecture, refuse_unknown_layer
 from lrtflite_converters.blocks.block import Block
+from lrtflite_converters.blocks.split import Walk, maker
 from lrtflite_converters.features.sample_frames import pale_frames
 from lrtflite_converters.keras_file import read_keras_file
 from lrtflite_converters.keras_graph import read_graph
 from lrtflite_converters.own_cost import count_costs
 from lrtflite_converters.own_model import OwnModel, build_model
 from lrtflite_converters.scaling import Scaling
-from lrtflite_converters.split import Walk, maker
 
 # Largest share of a network's ops above a replay layer that trains with the quick rates, in
 # percent. It is that of MobileNetV1's lowest such layer (docs/replay-layers.md).

@@ -20,6 +20,7 @@ from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite_converters import on_device
 from lrtflite_converters.blocks.joined import Joined
+from lrtflite_converters.blocks.split import blocks_above
 from lrtflite_converters.convert import find_network
 from lrtflite_converters.export import export_bundle, split_network
 from lrtflite_converters.features.latent_range import latent_range
@@ -27,7 +28,6 @@ from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.own_network import OwnNetwork
 from lrtflite_converters.source import Source
-from lrtflite_converters.split import blocks_above
 from lrtflite_converters.training import trunk as trunk_module
 
 BATCH = 12

@@ -11,9 +11,9 @@ from keras_reference import KerasReference, extracted, small_network
 from strategy_head import Array, fed, run_session, saved
 
 from lrtflite.host.network import Network
+from lrtflite_converters.blocks.split import blocks_above
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
-from lrtflite_converters.split import blocks_above
 from lrtflite_converters.training.regularisers import REGULARISERS
 from lrtflite_converters.training.trunk import Trunk
 

@@ -12,10 +12,10 @@ from keras_reference import small_network
 from lrtflite.errors import ModelError
 from lrtflite.host.network import Network
 from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
+from lrtflite_converters.blocks.split import blocks_below
 from lrtflite_converters.export import split_network
 from lrtflite_converters.features.features import AdaptingFeatures, Features
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.split import blocks_below
 
 RESTING = ("conv6/sep", "pool6")
 CLOSED_FORMS = ("lda", "ncm")

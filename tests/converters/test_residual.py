@@ -22,8 +22,8 @@ from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite_converters.blocks.block import Block, Chain
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.pooling import Pooling
+from lrtflite_converters.blocks.split import blocks_above
 from lrtflite_converters.blocks.unit import Unit
-from lrtflite_converters.split import blocks_above
 from lrtflite_converters.training import trunk as trunk_module
 
 layers = keras.layers

@@ -12,9 +12,9 @@ from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
 from cwr_reference import softmax
 from lrtflite.host.network import Network
+from lrtflite_converters.blocks.split import blocks_above
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.heads.head import HeadPlan
-from lrtflite_converters.split import blocks_above
 from lrtflite_converters.training.trunk import Trunk
 
 LAYER, BATCH = "conv5_6/dw", 6

@@ -17,10 +17,10 @@ from lrtflite.replay.policies import POLICIES
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.pooling import Pooling
+from lrtflite_converters.blocks.split import blocks_above, blocks_below
 from lrtflite_converters.blocks.unit import Unit
 from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.split import blocks_above, blocks_below
 
 layers = keras.layers
 

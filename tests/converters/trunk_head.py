@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 
 from lrtflite.host.network import Network
+from lrtflite_converters.blocks.split import blocks_above
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.heads.head import HeadPlan
-from lrtflite_converters.split import blocks_above
 from lrtflite_converters.training.regularisers.regulariser import Regulariser
 from lrtflite_converters.training.trunk import Trunk
 

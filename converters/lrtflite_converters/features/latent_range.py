@@ -9,8 +9,8 @@ import tf_keras as keras
 
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.network import Network
+from lrtflite_converters.blocks.split import maker
 from lrtflite_converters.features.sample_frames import wave_frames
-from lrtflite_converters.split import maker
 
 # Maximum number of standard deviations assumed for a normalised value. The largest value measured
 # was 39: ImageNet weights with ReLU instead of ReLU6, on photographs, noise and checkerboards.

@@ -15,7 +15,7 @@ import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite_converters.convolution import describe
+from lrtflite_converters.blocks.convolution import describe
 from lrtflite_converters.quantise.folding import CONVOLUTIONS
 
 with warnings.catch_warnings():

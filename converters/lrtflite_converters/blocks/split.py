@@ -18,11 +18,11 @@ from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.network import Network
 from lrtflite_converters.blocks.block import Block, Chain
+from lrtflite_converters.blocks.convolution import Linear, biased_of, describe, linear_of, unit_of
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.pooling import Pooling
 from lrtflite_converters.blocks.weightless import Activated, Flattened, Padded
 from lrtflite_converters.blocks.window_pooling import GlobalMaximum, WindowPooling
-from lrtflite_converters.convolution import Linear, biased_of, describe, linear_of, unit_of
 from lrtflite_converters.gradients import differentiable as ops
 from lrtflite_converters.gradients.differentiable import Activation
 
