@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lda_reference import LdaReference, differences, far_apart, transformed
-from lrtflite_converters.class_sums import CONTRAST, SPREAD, transform
+from lrtflite_converters.heads.class_sums import CONTRAST, SPREAD, transform
 from lrtflite_converters.heads.head import Head
 
 SUMS = ("class_sums", "class_counts", "squares", "pattern_count")

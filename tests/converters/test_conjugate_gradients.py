@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from lrtflite_converters.conjugate_gradients import solve
+from lrtflite_converters.heads.conjugate_gradients import solve
 
 CAP = 400
 

@@ -15,11 +15,11 @@ from strategy_head import fed, saved
 from lda_reference import LdaReference
 from lrtflite.host.network import Network
 from lrtflite_converters.blocks.split import blocks_above
-from lrtflite_converters.class_sums import transform
+from lrtflite_converters.heads.class_sums import transform
 from lrtflite_converters.heads.deep_lda import DeepLdaHead
 from lrtflite_converters.heads.head import HeadPlan
+from lrtflite_converters.heads.transform_gradient import transform_pullback
 from lrtflite_converters.training.trunk import Trunk
-from lrtflite_converters.transform_gradient import transform_pullback
 
 LAYER, TOP, SLOTS, BATCH = "conv5_5/dw", "conv5_6/sep", 5, 8
 RATES = {

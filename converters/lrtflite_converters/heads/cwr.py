@@ -16,8 +16,8 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from lrtflite_converters.class_sums import ClassSums, transform
 from lrtflite_converters.gradients.window import Tensor
+from lrtflite_converters.heads.class_sums import ClassSums, transform
 from lrtflite_converters.heads.gradient import GradientHead
 from lrtflite_converters.heads.head import Rates, present, softmax_over
 from lrtflite_converters.tflite.signature import Outputs

@@ -20,16 +20,16 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from lrtflite_converters.class_sums import transform
 from lrtflite_converters.gradients.differentiable import matmul, softmax_cross_entropy
 from lrtflite_converters.gradients.window import Tensor
+from lrtflite_converters.heads.class_sums import transform
 from lrtflite_converters.heads.head import Head, HeadPlan, Rates, softmax_over
-from lrtflite_converters.lda_sums import LdaSums
+from lrtflite_converters.heads.lda_sums import LdaSums
+from lrtflite_converters.heads.transform_gradient import transform_pullback
 from lrtflite_converters.tflite.signature import Outputs
 from lrtflite_converters.training.parameter import Sgd
 from lrtflite_converters.training.regularisers.regulariser import Regulariser
 from lrtflite_converters.training.trunk import Trunk
-from lrtflite_converters.transform_gradient import transform_pullback
 
 # Score of a class that takes no part.
 _NEVER = 1e9

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from lrtflite_converters.discriminant import Discriminant
 from lrtflite_converters.gradients.window import Tensor
+from lrtflite_converters.heads.discriminant import Discriminant
 from lrtflite_converters.heads.head import Head, Rates, present
 from lrtflite_converters.tflite.signature import Outputs
 

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
-from lrtflite_converters.class_sums import transform
 from lrtflite_converters.gradients.window import Tensor
+from lrtflite_converters.heads.class_sums import transform
 from lrtflite_converters.heads.head import Head, Rates
-from lrtflite_converters.lda_sums import LdaSums
+from lrtflite_converters.heads.lda_sums import LdaSums
 from lrtflite_converters.tflite.signature import Outputs
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import tensorflow as tf
 
 from lrtflite.bundle.manifest import SOLVE
-from lrtflite_converters.class_sums import ClassSums, transform, unit_rows
 from lrtflite_converters.gradients.window import Tensor
+from lrtflite_converters.heads.class_sums import ClassSums, transform, unit_rows
 from lrtflite_converters.heads.head import Head, Rates, softmax_over
 from lrtflite_converters.tflite.signature import Outputs
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from lrtflite.bundle.manifest import SOLVE
-from lrtflite_converters.conjugate_gradients import solve
 from lrtflite_converters.gradients.window import Tensor
+from lrtflite_converters.heads.conjugate_gradients import solve
 from lrtflite_converters.heads.head import softmax_over
 
 # Residual, relative to the target, at which a system counts as solved; and the maximum number of

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from lrtflite_converters.class_sums import LEAST, transform
 from lrtflite_converters.gradients.window import Tensor
+from lrtflite_converters.heads.class_sums import LEAST, transform
 
 
 def transform_pullback(features: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:

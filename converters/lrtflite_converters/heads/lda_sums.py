@@ -7,9 +7,9 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from lrtflite.bundle.manifest import SUM
-from lrtflite_converters.class_sums import ClassSums
-from lrtflite_converters.discriminant import Discriminant
 from lrtflite_converters.gradients.window import Tensor
+from lrtflite_converters.heads.class_sums import ClassSums
+from lrtflite_converters.heads.discriminant import Discriminant
 
 # Minimum variance of patterns of length 1; any shortfall is added evenly to all features. Identical
 # frames have no variance, so rounding would decide. Photographs have about 0.3.
