@@ -22,8 +22,8 @@ import numpy as np
 
 from lrtflite import LrtfliteError, read_image
 from lrtflite_converters.convert import convert, find_network
-from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.source import Source
+from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.source import Source
 
 SIZE = 64
 LAYER = "conv3"

@@ -24,7 +24,7 @@ def main(folder: Path) -> None:
     from keras_reference import small_network
 
     from lrtflite_converters import export
-    from lrtflite_converters.options import ExportOptions
+    from lrtflite_converters.request.options import ExportOptions
 
     export.installed_runtimes = lambda: []
     network = small_network(seed=0, input_size=SIZE, alpha=1 / 16)

@@ -36,7 +36,7 @@ def main(folder: Path) -> None:
     from lrtflite.host.network import Network
     from lrtflite.networks.mobilenet_v2 import MOBILENET_V2
     from lrtflite_converters.export import export_bundle
-    from lrtflite_converters.options import ExportOptions
+    from lrtflite_converters.request.options import ExportOptions
 
     keras.utils.set_random_seed(0)
     model = mobilenet_v2(alpha=0.1, input_size=SIZE, classes=0)

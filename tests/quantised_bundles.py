@@ -34,9 +34,9 @@ def main(folder: Path) -> None:
     from keras_reference import small_network
 
     from lrtflite_converters.export import export_bundle
-    from lrtflite_converters.options import ExportOptions
     from lrtflite_converters.quantise.calibration import Calibration
     from lrtflite_converters.quantise.options import QuantiseOptions
+    from lrtflite_converters.request.options import ExportOptions
 
     network = small_network(seed=0, input_size=SIZE, alpha=1 / 16)
     calibration = Calibration("waves", waves(24, seed=1), np.arange(24) % 3)

@@ -43,7 +43,7 @@ SECTIONS = (
     Section("Codecs", "lrtflite.replay.codecs", ("Codec", "LatentForm")),
     Section("Networks", "lrtflite.networks.architecture", ("Architecture",)),
     Section("Networks on the host", "lrtflite.host.network", ("Network",)),
-    Section("Strategies", "lrtflite_converters.strategies", ("Strategy",)),
+    Section("Strategies", "lrtflite_converters.request.strategies", ("Strategy",)),
     Section("Heads", "lrtflite_converters.heads.head", ("Head", "HeadPlan")),
     Section(
         "Regularisers", "lrtflite_converters.training.regularisers.regulariser", ("Regulariser",)

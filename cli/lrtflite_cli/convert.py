@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from lrtflite.bundle.manifest import Manifest
     from lrtflite.host.network import Network
     from lrtflite.networks.architecture import Architecture
-    from lrtflite_converters.options import ExportOptions
-    from lrtflite_converters.source import Source
+    from lrtflite_converters.request.options import ExportOptions
+    from lrtflite_converters.request.source import Source
 
 
 # Options that describe the network.
@@ -43,9 +43,9 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     """
     from lrtflite.bundle.destination import Destination
     from lrtflite.system.extras import require
-    from lrtflite_converters.options import ExportOptions
     from lrtflite_converters.quantise.options import quantise_options
-    from lrtflite_converters.source import Source, read_labels
+    from lrtflite_converters.request.options import ExportOptions
+    from lrtflite_converters.request.source import Source, read_labels
 
     require("tensorflow", "tf_keras")
     rates = chosen_rates(given)
@@ -79,7 +79,7 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
 
 def _foreign(source: Source, given: Mapping[str, Any], *, quantises: bool) -> Architecture | None:
     """Return the layers of a foreign feature model, once the options fit it."""
-    from lrtflite_converters.foreign_request import check_foreign, foreign_architecture
+    from lrtflite_converters.request.foreign import check_foreign, foreign_architecture
 
     if source.features is None:
         return None

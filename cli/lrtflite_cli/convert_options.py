@@ -17,7 +17,7 @@ from lrtflite_cli.rate_options import rate_options
 from lrtflite_cli.table_option import table_option
 
 if TYPE_CHECKING:
-    from lrtflite_converters.defaults import Place
+    from lrtflite_converters.request.defaults import Place
 
 POSITIVE = click.IntRange(min=1)
 
@@ -69,7 +69,7 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
 
 
 def _own_model() -> tuple[Callable[[Any], Any], ...]:
-    from lrtflite_converters.scaling import FORMS
+    from lrtflite_converters.request.scaling import FORMS
 
     return (
         click.option(
@@ -107,9 +107,9 @@ def _slots() -> tuple[Callable[[Any], Any], ...]:
 
 
 def _learning() -> tuple[Callable[[Any], Any], ...]:
-    from lrtflite_converters.defaults import Place
-    from lrtflite_converters.presets import PRESETS
-    from lrtflite_converters.strategies import STRATEGIES, default_strategy
+    from lrtflite_converters.request.defaults import Place
+    from lrtflite_converters.request.presets import PRESETS
+    from lrtflite_converters.request.strategies import STRATEGIES, default_strategy
 
     network = next(iter(NETWORKS.values()))
     pooled, below = Place(network, network.pooled), Place(network, network.lowest_quick)
@@ -149,8 +149,8 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
 
 def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
     """Return the options of mini-batches, memory and rates, with the defaults for both places."""
-    from lrtflite_converters import defaults
-    from lrtflite_converters.defaults import sgd_feeding, sgd_rates
+    from lrtflite_converters.request import defaults
+    from lrtflite_converters.request.defaults import sgd_feeding, sgd_rates
 
     fed, fed_below = sgd_feeding(pooled), sgd_feeding(below)
     layer, resting = pooled.replay_layer, pooled.architecture.resting_layers[0]
@@ -221,7 +221,7 @@ def _quantisation() -> tuple[Callable[[Any], Any], ...]:
 
 
 def _output() -> tuple[Callable[[Any], Any], ...]:
-    from lrtflite_converters.options import SEED_MEMORY
+    from lrtflite_converters.request.options import SEED_MEMORY
 
     return (
         click.option(

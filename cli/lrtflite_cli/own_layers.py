@@ -28,7 +28,7 @@ def show_own_layers(
     """Print the possible replay layers of a model file, with `table` or as JSON."""
     import lrtflite.host  # noqa: F401  loads TensorFlow without its notes on stderr
     from lrtflite_converters.own_network import read_network
-    from lrtflite_converters.scaling import Scaling
+    from lrtflite_converters.request.scaling import Scaling
 
     network = read_network(Path(model), otherwise=Scaling())
     architecture, size = network.architecture, network.input_size

@@ -18,10 +18,10 @@ from lrtflite.networks.architecture import NETWORKS
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.foreign_export import export_features
 from lrtflite_converters.keras_file import is_of_this_project
-from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.own_network import read_network
 from lrtflite_converters.quantise.calibration import Calibration
-from lrtflite_converters.source import TRAINED_NETWORKS, Source
+from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.source import TRAINED_NETWORKS, Source
 
 
 def convert(

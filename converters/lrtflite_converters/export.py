@@ -40,11 +40,11 @@ from lrtflite_converters.foreign_features import ForeignFeatures
 from lrtflite_converters.golden import check_latents, check_split, golden_vectors
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
-from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.quantise.calibration import Calibration, read_calibration
 from lrtflite_converters.quantise.features import QuantisedFeatures
 from lrtflite_converters.quantise.quantised import compare, quantise
-from lrtflite_converters.slot_labels import slot_labels
+from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.slot_labels import slot_labels
 from lrtflite_converters.tflite.convert import op_names
 from lrtflite_converters.tflite.signature import SignedModule
 from lrtflite_converters.training.regularisers import REGULARISERS

@@ -14,7 +14,7 @@ import numpy as np
 from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite.errors import ModelError
-from lrtflite_converters.scaling import FORMS, Scaling
+from lrtflite_converters.request.scaling import FORMS, Scaling
 from lrtflite_converters.tflite.foreign_file import ForeignFile
 
 Code, Type = schema.BuiltinOperator, schema.TensorType

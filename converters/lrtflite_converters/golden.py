@@ -24,7 +24,7 @@ from lrtflite_converters.features.features import Features
 from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.foreign_features import ForeignFeatures
 from lrtflite_converters.heads.head import Head
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.options import ExportOptions
 
 # Frames, and the classes that share them: a class of one frame has no variance, so values computed
 # from variances within classes would not be checked.

@@ -16,7 +16,7 @@ from lrtflite_converters.blocks.split import maker
 from lrtflite_converters.keras_building import Builder
 from lrtflite_converters.keras_graph import Graph
 from lrtflite_converters.keras_layers import build_layer, check_known, is_identity, scaling_of
-from lrtflite_converters.scaling import FORMS, Scaling
+from lrtflite_converters.request.scaling import FORMS, Scaling
 
 layers = keras.layers
 # Smallest and largest side of a frame.

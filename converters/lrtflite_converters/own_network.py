@@ -22,7 +22,7 @@ from lrtflite_converters.keras_file import read_keras_file
 from lrtflite_converters.keras_graph import read_graph
 from lrtflite_converters.own_cost import count_costs
 from lrtflite_converters.own_model import OwnModel, build_model
-from lrtflite_converters.scaling import Scaling
+from lrtflite_converters.request.scaling import Scaling
 
 # Largest share of a network's ops above a replay layer that trains with the quick rates, in
 # percent. It is that of MobileNetV1's lowest such layer (docs/replay-layers.md).

@@ -16,7 +16,7 @@ from lrtflite.networks.architecture import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.replay.policies import POLICIES
 from lrtflite_cli.group import COMMANDS
-from lrtflite_converters.strategies import STRATEGIES
+from lrtflite_converters.request.strategies import STRATEGIES
 
 
 @pytest.fixture

@@ -15,10 +15,10 @@ from lrtflite.replay.codecs import CODECS
 from lrtflite.replay.policies import POLICIES
 from lrtflite.tables.table import first_sentence
 from lrtflite_cli.group import cli
-from lrtflite_converters import defaults
-from lrtflite_converters.defaults import Place, sgd_feeding, sgd_rates
-from lrtflite_converters.options import SEED_MEMORY, ExportOptions
-from lrtflite_converters.strategies import STRATEGIES, default_strategy
+from lrtflite_converters.request import defaults
+from lrtflite_converters.request.defaults import Place, sgd_feeding, sgd_rates
+from lrtflite_converters.request.options import SEED_MEMORY, ExportOptions
+from lrtflite_converters.request.strategies import STRATEGIES, default_strategy
 from lrtflite_firmware_sim import plan
 from lrtflite_firmware_sim.rivals import RIVALS
 

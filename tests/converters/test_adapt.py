@@ -16,7 +16,7 @@ from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite.runtime.flatbuffer import custom_ops
 from lrtflite_converters.export import export_bundle
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.options import ExportOptions
 
 DEVICE = """
 import sys

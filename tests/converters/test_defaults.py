@@ -7,8 +7,8 @@ from click.testing import CliRunner
 
 from lrtflite.networks.mobilenet_v1 import MOBILENET_V1, REPLAY_LAYERS
 from lrtflite_cli.convert import command
-from lrtflite_converters.defaults import Place, sgd_feeding, sgd_rates
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.defaults import Place, sgd_feeding, sgd_rates
+from lrtflite_converters.request.options import ExportOptions
 
 QUICK = REPLAY_LAYERS[REPLAY_LAYERS.index("conv3_1/dw") :]
 RESTING = ("conv6/sep", "pool6")

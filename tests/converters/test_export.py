@@ -25,8 +25,8 @@ from lrtflite.state.initial import shipped_labels
 from lrtflite_converters.convert import convert
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.features.features import Features
-from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.source import Source, read_labels
+from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.source import Source, read_labels
 from lrtflite_converters.tflite.convert import to_tflite
 
 

@@ -11,10 +11,10 @@ from trunk_head import make_head
 from lrtflite.contract.signatures import ZERO
 from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
 from lrtflite_converters.blocks.block import Chain
-from lrtflite_converters.defaults import Place, sgd_feeding
 from lrtflite_converters.heads.class_sums import CONTRAST, LEAST_SPREAD, SPREAD, ClassSums
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.heads.head import HeadPlan
+from lrtflite_converters.request.defaults import Place, sgd_feeding
 from lrtflite_converters.training.trunk import Trunk
 
 SLOTS, FEATURES, BATCH = 5, 32, 8

@@ -18,10 +18,10 @@ from lrtflite_converters import on_device
 from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.foreign_export import export_features
 from lrtflite_converters.foreign_features import read_features
-from lrtflite_converters.foreign_request import check_foreign, foreign_architecture
-from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.scaling import read_scaling
-from lrtflite_converters.source import Source
+from lrtflite_converters.request.foreign import check_foreign, foreign_architecture
+from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.scaling import read_scaling
+from lrtflite_converters.request.source import Source
 
 layers = keras.layers
 SIZE, FEATURES = 16, 9

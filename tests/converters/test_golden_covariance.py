@@ -13,7 +13,7 @@ from lrtflite.runtime.model import Signature
 from lrtflite.verification.verify import check_golden
 from lrtflite_converters.export import SplitNetwork, split_network
 from lrtflite_converters.golden import golden_vectors
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.options import ExportOptions
 
 
 class Blind:

@@ -10,7 +10,7 @@ from keras_reference import small_network
 from lrtflite.bundle.manifest import MERGING, REFUSE, SUM_BY_CLASS
 from lrtflite.host.network import Network
 from lrtflite_converters.export import split_network
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.options import ExportOptions
 
 SLOTS = 3
 

@@ -18,8 +18,8 @@ from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.split import blocks_above
 from lrtflite_converters.export import split_network
 from lrtflite_converters.features.latent_range import latent_range
-from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.strategies import STRATEGIES
+from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.strategies import STRATEGIES
 
 BATCH, SIZE = 12, 32
 RATES: dict[str, Any] = {

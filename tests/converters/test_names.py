@@ -12,8 +12,8 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite_cli.rate_options import SHORT_FORMS
 from lrtflite_converters.convert import find_network
 from lrtflite_converters.export import split_network
-from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.source import Source
+from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.source import Source
 
 ROOT = Path(__file__).parent.parent.parent
 CLIENTS = ("lrtflite", "firmware_sim", "cli")

@@ -19,8 +19,8 @@ from lrtflite.errors import ModelError
 from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite_converters.keras_file import is_of_this_project, read_keras_file
 from lrtflite_converters.own_network import read_network
-from lrtflite_converters.scaling import read_scaling
-from lrtflite_converters.source import Source
+from lrtflite_converters.request.scaling import read_scaling
+from lrtflite_converters.request.source import Source
 
 layers = keras.layers
 Config = dict[str, Any]

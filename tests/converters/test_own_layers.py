@@ -15,7 +15,7 @@ from own_models import joined, nested, plain, saved
 from lrtflite.errors import ModelError
 from lrtflite_cli.layers import command
 from lrtflite_converters.export import split_network
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.options import ExportOptions
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite_converters.blocks.split import blocks_below
 from lrtflite_converters.export import split_network
 from lrtflite_converters.features.features import AdaptingFeatures, Features
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.options import ExportOptions
 
 RESTING = ("conv6/sep", "pool6")
 CLOSED_FORMS = ("lda", "ncm")

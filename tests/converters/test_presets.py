@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lrtflite.errors import InputError, ModelError
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.options import ExportOptions
 
 
 def values(layer: str, strategy: str | None = None, **options: object) -> dict[str, float]:

@@ -20,7 +20,6 @@ from lrtflite.host.network import Network
 from lrtflite_converters import export
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.export import SplitNetwork, export_bundle, split_network
-from lrtflite_converters.options import ExportOptions
 from lrtflite_converters.quantise import MODES, SUMMARIES, aware_training
 from lrtflite_converters.quantise.aware_training import fine_tune, output_ranges
 from lrtflite_converters.quantise.bias_correction import correct_biases
@@ -33,7 +32,8 @@ from lrtflite_converters.quantise.options import QuantiseOptions
 from lrtflite_converters.quantise.preparation import Preparation, rounded_kernel
 from lrtflite_converters.quantise.scaling import FrameScaling
 from lrtflite_converters.quantise.wrapping import wrap
-from lrtflite_converters.strategies import STRATEGIES
+from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.strategies import STRATEGIES
 from lrtflite_converters.training.trunk import Trunk
 from quantised_bundles import waves
 

@@ -20,7 +20,7 @@ from lrtflite_converters.blocks.pooling import Pooling
 from lrtflite_converters.blocks.split import blocks_above, blocks_below
 from lrtflite_converters.blocks.unit import Unit
 from lrtflite_converters.features.latent_range import latent_range
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.options import ExportOptions
 
 layers = keras.layers
 

@@ -10,8 +10,8 @@ import pytest
 from lrtflite.errors import InputError, ModelError
 from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite_converters.heads import HEADS
-from lrtflite_converters.options import ExportOptions
-from lrtflite_converters.strategies import STRATEGIES
+from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.strategies import STRATEGIES
 from lrtflite_converters.training.regularisers import REGULARISERS
 
 RESTING = ("conv6/sep", "pool6")
@@ -97,7 +97,7 @@ def test_every_strategy_names_a_head_and_a_regulariser() -> None:
 UNLOADED = """
 import sys
 from lrtflite.errors import ModelError
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.options import ExportOptions
 ExportOptions()
 ExportOptions(replay_layer="conv5_4/dw", strategy="ar1free", adapt_moments=True)
 refused = 0

@@ -1,7 +1,7 @@
 """Heads: models that infer, learn and forget above the replay layer.
 
 To add one, write a subclass of `lrtflite_converters.heads.head.Head` in its own file, register it
-in `HEADS`, and give it a strategy in `lrtflite_converters.strategies`.
+in `HEADS`, and give it a strategy in `lrtflite_converters.request.strategies`.
 """
 
 from __future__ import annotations

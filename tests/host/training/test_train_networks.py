@@ -12,7 +12,7 @@ from lrtflite.errors import InputError, ModelError
 from lrtflite.host.training import BACKBONE, train
 from lrtflite_cli.train_options import chosen_options
 from lrtflite_converters.convert import find_network
-from lrtflite_converters.source import Source
+from lrtflite_converters.request.source import Source
 
 
 def test_each_network_has_its_defaults() -> None:

@@ -7,7 +7,7 @@ from lrtflite.networks.architecture import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.replay.policies import POLICIES
 from lrtflite_converters.heads import HEADS
-from lrtflite_converters.strategies import STRATEGIES
+from lrtflite_converters.request.strategies import STRATEGIES
 from sample_plugin.codec import Bytes
 from sample_plugin.network_names import TWO_UNITS
 from sample_plugin.policy import ring

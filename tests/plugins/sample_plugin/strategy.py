@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lrtflite.bundle.feeding import SESSION, Feeding
-from lrtflite_converters.strategies import Strategy
+from lrtflite_converters.request.strategies import Strategy
 
 NEAREST_MEAN = Strategy(
     "the nearest class mean",

@@ -10,14 +10,14 @@ from lrtflite.bundle.training import Training
 from lrtflite.errors import ModelError
 from lrtflite.networks.architecture import MOST_CLASSES, NETWORKS, Architecture
 from lrtflite.replay.memory import check_memory
-from lrtflite_converters.defaults import (
+from lrtflite_converters.quantise.options import QuantiseOptions
+from lrtflite_converters.request.defaults import (
     CODEC,
     MEASURED_FEATURES,
     Place,
 )
-from lrtflite_converters.presets import PRESETS
-from lrtflite_converters.quantise.options import QuantiseOptions
-from lrtflite_converters.strategies import STRATEGIES, Strategy, default_strategy
+from lrtflite_converters.request.presets import PRESETS
+from lrtflite_converters.request.strategies import STRATEGIES, Strategy, default_strategy
 
 # Maximum number of patterns in a mini-batch. A training step above a low layer needs 10 MB for
 # each.

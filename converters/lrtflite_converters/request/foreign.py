@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from lrtflite.errors import ModelError
 from lrtflite.networks.architecture import Architecture
-from lrtflite_converters.strategies import STRATEGIES
+from lrtflite_converters.request.strategies import STRATEGIES
 
 # Layers of a foreign model: its input, and its only output.
 FRAMES, FEATURES = "frames", "features"

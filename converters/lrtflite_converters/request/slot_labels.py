@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lrtflite.errors import ModelError
 from lrtflite.labels import check_label
-from lrtflite_converters.options import ExportOptions
+from lrtflite_converters.request.options import ExportOptions
 
 # Free slots next to labelled ones: the number that the paper's app adds to its ten classes.
 FREE_SLOTS = 5

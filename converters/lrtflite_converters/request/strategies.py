@@ -13,7 +13,7 @@ from lrtflite.bundle.feeding import Feeding
 from lrtflite.bundle.training import Rate, Training
 from lrtflite.errors import ModelError
 from lrtflite.tables.table import Table
-from lrtflite_converters.defaults import (
+from lrtflite_converters.request.defaults import (
     NCM_TEMPERATURE,
     POLICY,
     REFIT_POLICY,

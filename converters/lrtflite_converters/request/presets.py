@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from lrtflite.bundle.training import Rate, Training
 from lrtflite.errors import ModelError
 from lrtflite.tables.table import Table
-from lrtflite_converters.defaults import Place
+from lrtflite_converters.request.defaults import Place
 
 # Mini-batch of the paper's experiments, and the new patterns in it.
 PAPER_BATCH, PAPER_NEW = 128, 21

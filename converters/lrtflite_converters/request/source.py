@@ -9,7 +9,7 @@ from lrtflite.errors import ModelError
 from lrtflite.labels import check_label
 from lrtflite.networks.architecture import NETWORKS
 from lrtflite.networks.mobilenet_v1 import check_network
-from lrtflite_converters.scaling import Scaling, read_scaling
+from lrtflite_converters.request.scaling import Scaling, read_scaling
 
 # The networks of saved models.
 TRAINED_NETWORKS = ("mobilenet_v1", "mobilenet_v2")

@@ -1,0 +1,1 @@
+"""A conversion as the user asks for it, checked without TensorFlow."""
