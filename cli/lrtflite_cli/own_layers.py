@@ -27,7 +27,7 @@ def show_own_layers(
 ) -> None:
     """Print the possible replay layers of a model file, with `table` or as JSON."""
     import lrtflite.host  # noqa: F401  loads TensorFlow without its notes on stderr
-    from lrtflite_converters.own_network import read_network
+    from lrtflite_converters.keras_models.network import read_network
     from lrtflite_converters.request.scaling import Scaling
 
     network = read_network(Path(model), otherwise=Scaling())

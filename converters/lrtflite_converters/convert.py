@@ -17,8 +17,8 @@ from lrtflite.host.network import Network
 from lrtflite.networks.architecture import NETWORKS
 from lrtflite_converters.export import export_bundle
 from lrtflite_converters.foreign_export import export_features
-from lrtflite_converters.keras_file import is_of_this_project
-from lrtflite_converters.own_network import read_network
+from lrtflite_converters.keras_models.file import is_of_this_project
+from lrtflite_converters.keras_models.network import read_network
 from lrtflite_converters.quantise.calibration import Calibration
 from lrtflite_converters.request.options import ExportOptions
 from lrtflite_converters.request.source import TRAINED_NETWORKS, Source

@@ -10,7 +10,7 @@ from lrtflite.errors import ConversionError
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.export import SplitNetwork, make_head, write_bundle
 from lrtflite_converters.foreign_features import read_features
-from lrtflite_converters.own_network import LEAST_STRENGTH, MEAN_SQUARE
+from lrtflite_converters.keras_models.network import LEAST_STRENGTH, MEAN_SQUARE
 from lrtflite_converters.request.options import ExportOptions
 from lrtflite_converters.request.scaling import Scaling
 from lrtflite_converters.request.slot_labels import slot_labels

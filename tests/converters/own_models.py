@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tf_keras
 
-from lrtflite_converters.own_network import OwnNetwork, read_network
+from lrtflite_converters.keras_models.network import OwnNetwork, read_network
 
 SIZE = 16
 

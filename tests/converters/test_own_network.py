@@ -25,7 +25,7 @@ from lrtflite_converters.convert import find_network
 from lrtflite_converters.export import export_bundle, split_network
 from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.features.sample_frames import wave_frames
-from lrtflite_converters.own_network import OwnNetwork
+from lrtflite_converters.keras_models.network import OwnNetwork
 from lrtflite_converters.request.options import ExportOptions
 from lrtflite_converters.request.source import Source
 from lrtflite_converters.training import trunk as trunk_module

@@ -10,14 +10,14 @@ import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite_converters.keras_building import (
+from lrtflite_converters.keras_models.building import (
     Builder,
     image_of,
     inner_name,
     options_of,
     weights_of,
 )
-from lrtflite_converters.keras_graph import Node
+from lrtflite_converters.keras_models.graph import Node
 
 layers = keras.layers
 # Options of every convolution.

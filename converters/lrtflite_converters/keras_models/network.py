@@ -18,10 +18,10 @@ from lrtflite.networks.architecture import Architecture, refuse_unknown_layer
 from lrtflite_converters.blocks.block import Block
 from lrtflite_converters.blocks.split import Walk, maker
 from lrtflite_converters.features.sample_frames import pale_frames
-from lrtflite_converters.keras_file import read_keras_file
-from lrtflite_converters.keras_graph import read_graph
-from lrtflite_converters.own_cost import count_costs
-from lrtflite_converters.own_model import OwnModel, build_model
+from lrtflite_converters.keras_models.cost import count_costs
+from lrtflite_converters.keras_models.file import read_keras_file
+from lrtflite_converters.keras_models.graph import read_graph
+from lrtflite_converters.keras_models.model import OwnModel, build_model
 from lrtflite_converters.request.scaling import Scaling
 
 # Largest share of a network's ops above a replay layer that trains with the quick rates, in

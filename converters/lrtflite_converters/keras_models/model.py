@@ -13,9 +13,14 @@ import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite_converters.blocks.split import maker
-from lrtflite_converters.keras_building import Builder
-from lrtflite_converters.keras_graph import Graph
-from lrtflite_converters.keras_layers import build_layer, check_known, is_identity, scaling_of
+from lrtflite_converters.keras_models.building import Builder
+from lrtflite_converters.keras_models.graph import Graph
+from lrtflite_converters.keras_models.layers import (
+    build_layer,
+    check_known,
+    is_identity,
+    scaling_of,
+)
 from lrtflite_converters.request.scaling import FORMS, Scaling
 
 layers = keras.layers

@@ -16,9 +16,9 @@ import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite_converters import keras_weighted as weighted
-from lrtflite_converters.keras_building import Builder, image_of, is_linear, options_of
-from lrtflite_converters.keras_graph import OPERATOR, Node
+from lrtflite_converters.keras_models import weighted
+from lrtflite_converters.keras_models.building import Builder, image_of, is_linear, options_of
+from lrtflite_converters.keras_models.graph import OPERATOR, Node
 
 layers = keras.layers
 # Maximum number of values in the output of a layer for one frame.

@@ -12,7 +12,7 @@ import tf_keras as keras
 
 from lrtflite.arguments import shown
 from lrtflite.errors import ModelError
-from lrtflite_converters.keras_graph import Node
+from lrtflite_converters.keras_models.graph import Node
 
 layers = keras.layers
 

@@ -1,0 +1,1 @@
+"""A user's own Keras model, read as data and built again layer by layer."""
