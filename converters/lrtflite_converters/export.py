@@ -36,7 +36,7 @@ from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.blocks.split import blocks_above, blocks_below
 from lrtflite_converters.features.features import AdaptingFeatures, Features
 from lrtflite_converters.features.latent_range import latent_range
-from lrtflite_converters.foreign_features import ForeignFeatures
+from lrtflite_converters.foreign.features import ForeignFeatures
 from lrtflite_converters.golden import check_latents, check_split, golden_vectors
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan

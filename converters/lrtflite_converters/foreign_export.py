@@ -9,7 +9,7 @@ from lrtflite.bundle.destination import Destination
 from lrtflite.errors import ConversionError
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.export import SplitNetwork, make_head, write_bundle
-from lrtflite_converters.foreign_features import read_features
+from lrtflite_converters.foreign.features import read_features
 from lrtflite_converters.keras_models.network import LEAST_STRENGTH, MEAN_SQUARE
 from lrtflite_converters.request.options import ExportOptions
 from lrtflite_converters.request.scaling import Scaling

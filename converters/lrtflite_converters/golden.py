@@ -22,7 +22,7 @@ from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.network import Network
 from lrtflite_converters.features.features import Features
 from lrtflite_converters.features.sample_frames import wave_frames
-from lrtflite_converters.foreign_features import ForeignFeatures
+from lrtflite_converters.foreign.features import ForeignFeatures
 from lrtflite_converters.heads.head import Head
 from lrtflite_converters.request.options import ExportOptions
 

@@ -17,7 +17,7 @@ from lrtflite.runtime.model import Signature, Tensor
 from lrtflite.system.quiet import quiet_stderr
 from lrtflite_converters.features.latent_range import MOST_DEVIATIONS, UNKNOWN
 from lrtflite_converters.features.sample_frames import pale_frames, wave_frames
-from lrtflite_converters.foreign_surgery import add_contract
+from lrtflite_converters.foreign.surgery import add_contract
 from lrtflite_converters.request.scaling import Scaling
 from lrtflite_converters.tflite.foreign_file import ForeignFile
 

@@ -1,0 +1,1 @@
+"""Foreign `.tflite` feature models."""
