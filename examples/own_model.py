@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from lrtflite import LrtfliteError, read_image
-from lrtflite_converters.convert import convert, find_network
+from lrtflite_converters.convert.convert import convert, find_network
 from lrtflite_converters.request.options import ExportOptions
 from lrtflite_converters.request.source import Source
 

@@ -19,7 +19,7 @@ def main(folder: Path) -> None:
     sys.path.insert(0, str(HERE / "converters"))
     from keras_reference import small_network
 
-    from lrtflite_converters.export import export_bundle
+    from lrtflite_converters.convert.writing import export_bundle
     from lrtflite_converters.request.options import ExportOptions
 
     network = small_network(seed=0, input_size=SIZE, alpha=1 / 16)

@@ -23,7 +23,7 @@ def main(folder: Path) -> None:
     sys.path.insert(0, str(HERE / "converters"))
     from keras_reference import small_network
 
-    from lrtflite_converters import export
+    from lrtflite_converters.convert import writing as export
     from lrtflite_converters.request.options import ExportOptions
 
     export.installed_runtimes = lambda: []

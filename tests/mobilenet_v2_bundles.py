@@ -35,7 +35,7 @@ def main(folder: Path) -> None:
     from lrtflite.host.mobilenet_v2 import mobilenet_v2
     from lrtflite.host.network import Network
     from lrtflite.networks.mobilenet_v2 import MOBILENET_V2
-    from lrtflite_converters.export import export_bundle
+    from lrtflite_converters.convert.writing import export_bundle
     from lrtflite_converters.request.options import ExportOptions
 
     keras.utils.set_random_seed(0)

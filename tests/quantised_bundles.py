@@ -33,7 +33,7 @@ def main(folder: Path) -> None:
     sys.path.insert(0, str(HERE / "converters"))
     from keras_reference import small_network
 
-    from lrtflite_converters.export import export_bundle
+    from lrtflite_converters.convert.writing import export_bundle
     from lrtflite_converters.quantise.calibration import Calibration
     from lrtflite_converters.quantise.options import QuantiseOptions
     from lrtflite_converters.request.options import ExportOptions

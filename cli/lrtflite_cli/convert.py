@@ -94,7 +94,7 @@ def _own_network(source: Source) -> Network | None:
 
     if source.model is None or is_of_this_project(Path(source.model)):
         return None
-    from lrtflite_converters.convert import find_network
+    from lrtflite_converters.convert.convert import find_network
 
     return find_network(source)
 
@@ -111,7 +111,7 @@ def _convert(
     # The options were checked before this import, because TensorFlow takes seconds to load.
     from lrtflite.files.scratch import scratch_tempdir
     from lrtflite_cli.progress import stages
-    from lrtflite_converters.convert import convert
+    from lrtflite_converters.convert.convert import convert
 
     with raising(), scratch_tempdir(), stages() as say:
 

@@ -30,7 +30,7 @@ def converted(monkeypatch: pytest.MonkeyPatch, demo: Path, tmp_path: Path) -> li
         shutil.copytree(demo, out.path)
         calls.append({**vars(options), "calibration": calibration})
 
-    module = ModuleType("lrtflite_converters.convert")
+    module = ModuleType("lrtflite_converters.convert.convert")
     vars(module)["convert"] = convert
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
@@ -174,7 +174,8 @@ def test_bad_input_needs_no_tensorflow(
     (tmp_path / "notes.txt").touch()
     if "grey" in words:
         one_colour(tmp_path / "grey")
-    monkeypatch.setitem(sys.modules, "lrtflite_converters.convert", None)  # importing it fails
+    # Importing it fails.
+    monkeypatch.setitem(sys.modules, "lrtflite_converters.convert.convert", None)
     with pytest.raises(LrtfliteError, match=re.escape(message)):
         CliRunner().invoke(command, words.split(), catch_exceptions=False)
     assert "tensorflow" not in sys.modules

@@ -15,7 +15,7 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite.runtime.flatbuffer import custom_ops
-from lrtflite_converters.export import export_bundle
+from lrtflite_converters.convert.writing import export_bundle
 from lrtflite_converters.request.options import ExportOptions
 
 DEVICE = """

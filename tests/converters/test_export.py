@@ -22,8 +22,8 @@ from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite.state.initial import shipped_labels
-from lrtflite_converters.convert import convert
-from lrtflite_converters.export import export_bundle
+from lrtflite_converters.convert.convert import convert
+from lrtflite_converters.convert.writing import export_bundle
 from lrtflite_converters.features.features import Features
 from lrtflite_converters.request.options import ExportOptions
 from lrtflite_converters.request.source import Source, read_labels

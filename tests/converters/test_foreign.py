@@ -14,10 +14,10 @@ import tf_keras as keras
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
-from lrtflite_converters import on_device
+from lrtflite_converters.convert import on_device
+from lrtflite_converters.convert.convert import export_features
 from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.foreign.features import read_features
-from lrtflite_converters.foreign_export import export_features
 from lrtflite_converters.request.foreign import check_foreign, foreign_architecture
 from lrtflite_converters.request.options import ExportOptions
 from lrtflite_converters.request.scaling import read_scaling

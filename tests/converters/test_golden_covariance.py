@@ -11,8 +11,8 @@ from keras_reference import small_network
 from lrtflite.contract.signatures import ZERO
 from lrtflite.runtime.model import Signature
 from lrtflite.verification.verify import check_golden
-from lrtflite_converters.export import SplitNetwork, split_network
-from lrtflite_converters.golden import golden_vectors
+from lrtflite_converters.convert.golden import golden_vectors
+from lrtflite_converters.convert.writing import SplitNetwork, split_network
 from lrtflite_converters.request.options import ExportOptions
 
 

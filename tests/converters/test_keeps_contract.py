@@ -16,7 +16,7 @@ from lrtflite.contract.checking import breaches
 from lrtflite.contract.signatures import FEATURES, HEAD
 from lrtflite.host.network import Network
 from lrtflite.runtime.model import Signature, Tensor
-from lrtflite_converters.export import SplitNetwork, split_network
+from lrtflite_converters.convert.writing import SplitNetwork, split_network
 from lrtflite_converters.request.options import ExportOptions
 
 FLOAT = np.dtype(np.float32)

@@ -9,7 +9,7 @@ from keras_reference import small_network
 
 from lrtflite.bundle.manifest import MERGING, REFUSE, SUM_BY_CLASS
 from lrtflite.host.network import Network
-from lrtflite_converters.export import split_network
+from lrtflite_converters.convert.writing import split_network
 from lrtflite_converters.request.options import ExportOptions
 
 SLOTS = 3

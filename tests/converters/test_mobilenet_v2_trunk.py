@@ -16,7 +16,7 @@ from lrtflite.host.network import Network
 from lrtflite.networks.mobilenet_v2 import MOBILENET_V2, REPLAY_LAYERS
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.split import blocks_above
-from lrtflite_converters.export import split_network
+from lrtflite_converters.convert.writing import split_network
 from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.request.options import ExportOptions
 from lrtflite_converters.request.strategies import STRATEGIES

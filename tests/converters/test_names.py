@@ -10,8 +10,8 @@ import pytest
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite_cli.rate_options import SHORT_FORMS
-from lrtflite_converters.convert import find_network
-from lrtflite_converters.export import split_network
+from lrtflite_converters.convert.convert import find_network
+from lrtflite_converters.convert.writing import split_network
 from lrtflite_converters.request.options import ExportOptions
 from lrtflite_converters.request.source import Source
 

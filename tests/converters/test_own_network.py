@@ -18,11 +18,11 @@ from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite_converters import on_device
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.split import blocks_above
-from lrtflite_converters.convert import find_network
-from lrtflite_converters.export import export_bundle, split_network
+from lrtflite_converters.convert import on_device
+from lrtflite_converters.convert.convert import find_network
+from lrtflite_converters.convert.writing import export_bundle, split_network
 from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.keras_models.network import OwnNetwork

@@ -13,7 +13,7 @@ from lrtflite.errors import ModelError
 from lrtflite.host.network import Network
 from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite_converters.blocks.split import blocks_below
-from lrtflite_converters.export import split_network
+from lrtflite_converters.convert.writing import split_network
 from lrtflite_converters.features.features import AdaptingFeatures, Features
 from lrtflite_converters.request.options import ExportOptions
 

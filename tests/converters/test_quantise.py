@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))  # next to the tests that run
 from lrtflite.errors import ModelError
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.network import Network
-from lrtflite_converters import export
 from lrtflite_converters.blocks.block import Chain
-from lrtflite_converters.export import SplitNetwork, export_bundle, split_network
+from lrtflite_converters.convert import writing as export
+from lrtflite_converters.convert.writing import SplitNetwork, export_bundle, split_network
 from lrtflite_converters.quantise import MODES, SUMMARIES, aware_training
 from lrtflite_converters.quantise.aware_training import fine_tune, output_ranges
 from lrtflite_converters.quantise.bias_correction import correct_biases

@@ -36,7 +36,7 @@ def main() -> None:
 
     from lrtflite.bundle.manifest import BUNDLE_FORMAT
     from lrtflite.state.record import STATE_FORMAT
-    from lrtflite_converters.export import export_bundle
+    from lrtflite_converters.convert.writing import export_bundle
     from lrtflite_converters.request.options import ExportOptions
 
     network = small_network(seed=0, input_size=32, alpha=1 / 16)

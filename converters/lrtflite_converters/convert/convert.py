@@ -9,19 +9,56 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.bundle.destination import Destination
-from lrtflite.errors import ModelError
+from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
 from lrtflite.host.network import Network
 from lrtflite.networks.architecture import NETWORKS
-from lrtflite_converters.export import export_bundle
-from lrtflite_converters.foreign_export import export_features
+from lrtflite_converters.blocks.block import Chain
+from lrtflite_converters.convert.writing import SplitNetwork, export_bundle, make_head, write_bundle
+from lrtflite_converters.foreign.features import read_features
 from lrtflite_converters.keras_models.file import is_of_this_project
-from lrtflite_converters.keras_models.network import read_network
+from lrtflite_converters.keras_models.network import LEAST_STRENGTH, MEAN_SQUARE, read_network
 from lrtflite_converters.quantise.calibration import Calibration
 from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.scaling import Scaling
+from lrtflite_converters.request.slot_labels import slot_labels
 from lrtflite_converters.request.source import TRAINED_NETWORKS, Source
+from lrtflite_converters.training.trunk import Trunk
+
+
+def export_features(
+    path: Path,
+    scaling: Scaling | None,
+    destination: Destination,
+    *,
+    options: ExportOptions,
+    stage: Callable[[str], None] = lambda text: None,
+) -> Path:
+    """Write a bundle whose features are a `.tflite` file; see `export_bundle`."""
+    stage(f"fitting {path.name} to the contract")
+    features, origin = read_features(path, scaling)
+    training = options.training(max(features.strength / MEAN_SQUARE, LEAST_STRENGTH))
+    labels = slot_labels(options, ())
+    trunk = Trunk(Chain((), features.latent_shape))
+    head = make_head(options, training, trunk, slots=len(labels), original=trunk.chain)
+    parts = SplitNetwork(
+        features=features,
+        head=head,
+        labels=labels,
+        training=training,
+        input_size=features.input_size,
+        latent_range=features.latent_range,
+        origin=origin,
+    )
+    try:
+        return write_bundle(parts, destination, options=options, stage=stage)
+    except ConversionError as error:
+        problem = str(error).rpartition("; ")[0]
+        raise ConversionError(
+            f"{problem}; export {path.name} with another version of its converter, or as float32"
+        ) from error
 
 
 def convert(

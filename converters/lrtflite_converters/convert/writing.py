@@ -31,13 +31,13 @@ from lrtflite.files.digest import File, digest
 from lrtflite.host.first_batch import FirstBatch
 from lrtflite.host.network import Network
 from lrtflite.runtime.model import describe_runtime, installed_runtimes
-from lrtflite_converters import on_device
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.blocks.split import blocks_above, blocks_below
+from lrtflite_converters.convert import on_device
+from lrtflite_converters.convert.golden import check_latents, check_split, golden_vectors
 from lrtflite_converters.features.features import AdaptingFeatures, Features
 from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.foreign.features import ForeignFeatures
-from lrtflite_converters.golden import check_latents, check_split, golden_vectors
 from lrtflite_converters.heads import HEADS
 from lrtflite_converters.heads.head import Head, HeadPlan
 from lrtflite_converters.quantise.calibration import Calibration, read_calibration

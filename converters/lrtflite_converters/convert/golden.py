@@ -1,7 +1,8 @@
 """Golden vectors: the inputs of the golden sessions, and the outputs that TensorFlow computes.
 
-`lrtflite.contract.golden` runs the sessions, in TensorFlow and in every client. The first session has one
-class, so the trunk rests. The second has that class and new ones. Some heads need more sessions.
+`lrtflite.contract.golden` runs the sessions, in TensorFlow and in every client. The first session
+has one class, so the trunk rests. The second has that class and new ones. Some heads need more
+sessions.
 """
 
 from __future__ import annotations
