@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.bundle.bundle import Bundle
-from lrtflite_converters.inference.export import export_model
-from lrtflite_converters.inference.request import FLOAT, INT8, Files, read_learned
+from lrtflite_converters.export.export import export_model
+from lrtflite_converters.export.request import FLOAT, INT8, Files, read_learned
 
 
 def main(folder: Path) -> None:

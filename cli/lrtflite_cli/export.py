@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from lrtflite_converters.inference.export import Exported
+    from lrtflite_converters.export.export import Exported
 
 
 @click.command()
@@ -65,7 +65,7 @@ def command(
     """
     from lrtflite.bundle.bundle import Bundle
     from lrtflite.system.extras import require
-    from lrtflite_converters.inference.request import (
+    from lrtflite_converters.export.request import (
         Files,
         check_float,
         check_mode,
@@ -88,7 +88,7 @@ def command(
     with raising(), stages() as stage:
         # TensorFlow and its calibrator print notes on stderr.
         with quiet_stderr():
-            from lrtflite_converters.inference.export import export_model
+            from lrtflite_converters.export.export import export_model
         exported = export_model(opened, learned, files, frames=frames, stage=stage)
     click.echo(_as_json(exported) if as_json else _as_text(exported))
 
@@ -97,7 +97,7 @@ def _read(dataset: str, size: int, *, skip_unreadable: bool) -> NDArray[np.uint8
     import sys
 
     from lrtflite.data import open_source
-    from lrtflite_converters.inference.request import CALIBRATION_FRAMES
+    from lrtflite_converters.export.request import CALIBRATION_FRAMES
     from lrtflite_converters.quantise.calibration import calibration_of
     from lrtflite_firmware_sim.watcher import LineWatcher
 

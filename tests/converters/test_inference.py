@@ -15,16 +15,16 @@ from trunk_head import make_head
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import ConversionError, DataError, StateError
 from lrtflite.runtime.flatbuffer import FlatTable
+from lrtflite_converters.export import export
+from lrtflite_converters.export.baking import baked_graph
+from lrtflite_converters.export.classes import keep_classes
+from lrtflite_converters.export.folding import fold
+from lrtflite_converters.export.int8 import quantise
+from lrtflite_converters.export.metadata import model_metadata
+from lrtflite_converters.export.request import Files, Learned
+from lrtflite_converters.export.settling import interpreter, settle
 from lrtflite_converters.features.features import Features
 from lrtflite_converters.heads.head import softmax_over
-from lrtflite_converters.inference import export
-from lrtflite_converters.inference.baking import baked_graph
-from lrtflite_converters.inference.classes import keep_classes
-from lrtflite_converters.inference.folding import fold
-from lrtflite_converters.inference.int8 import quantise
-from lrtflite_converters.inference.metadata import model_metadata
-from lrtflite_converters.inference.request import Files, Learned
-from lrtflite_converters.inference.settling import interpreter, settle
 from lrtflite_converters.quantise.calibration import check_frames
 from lrtflite_converters.tflite.convert import to_tflite
 from lrtflite_converters.tflite.graph import Code, Graph

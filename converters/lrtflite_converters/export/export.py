@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.contract.signatures import ZERO
 from lrtflite.files.atomic import replacing, writing
-from lrtflite_converters.inference.baking import baked_graph
-from lrtflite_converters.inference.classes import keep_classes
-from lrtflite_converters.inference.folding import fold
-from lrtflite_converters.inference.int8 import quantise
-from lrtflite_converters.inference.metadata import model_metadata, with_files
-from lrtflite_converters.inference.request import FLOAT, INT8, LABELS_FILE, Files, Learned
-from lrtflite_converters.inference.settling import interpreter, settle
+from lrtflite_converters.export.baking import baked_graph
+from lrtflite_converters.export.classes import keep_classes
+from lrtflite_converters.export.folding import fold
+from lrtflite_converters.export.int8 import quantise
+from lrtflite_converters.export.metadata import model_metadata, with_files
+from lrtflite_converters.export.request import FLOAT, INT8, LABELS_FILE, Files, Learned
+from lrtflite_converters.export.settling import interpreter, settle
 from lrtflite_converters.tflite.graph import Graph
 from lrtflite_converters.tflite.graph_file import load, to_bytes
 from lrtflite_converters.tflite.joining import join
