@@ -32,7 +32,7 @@ from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.data import Clip, open_source
 from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
-from lrtflite_cli.rate_options import chosen_rates
+from lrtflite_cli.options.rates import chosen_rates
 
 SHIPPED, LATER, PICTURES = 10, 5, 20
 REPORTED, VALIDATION = range(0, 5), range(5, 10)

@@ -10,9 +10,9 @@ import click
 
 from lrtflite_cli import interrupts
 from lrtflite_cli.cautions import caution, quantisation_warnings
-from lrtflite_cli.convert_options import convert_options
 from lrtflite_cli.interrupts import raising
-from lrtflite_cli.rate_options import SHORT_FORMS, chosen_rates
+from lrtflite_cli.options.convert import convert_options
+from lrtflite_cli.options.rates import SHORT_FORMS, chosen_rates
 
 if TYPE_CHECKING:
     from lrtflite.bundle.destination import Destination

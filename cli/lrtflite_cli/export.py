@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrtflite_cli.data_options import skip_unreadable
 from lrtflite_cli.interrupts import raising
-from lrtflite_cli.learner_options import signature_option
+from lrtflite_cli.options.data import skip_unreadable
+from lrtflite_cli.options.learner import signature_option
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ from click.core import ParameterSource
 
 from lrtflite.errors import ModelError
 from lrtflite.networks.architecture import NETWORKS, Architecture
-from lrtflite_cli.network_option import network_option
+from lrtflite_cli.options.network import network_option
 
 if TYPE_CHECKING:
     from lrtflite.host.cost import NetworkCost

@@ -11,9 +11,9 @@ from lrtflite.errors import LrtfliteError
 from lrtflite_cli import interrupts
 from lrtflite_cli.cautions import caution
 from lrtflite_cli.interrupts import Interrupted, raising
-from lrtflite_cli.learner_options import chosen_learner
-from lrtflite_cli.rate_options import chosen_rates
-from lrtflite_cli.simulate_options import simulate_options
+from lrtflite_cli.options.learner import chosen_learner
+from lrtflite_cli.options.rates import chosen_rates
+from lrtflite_cli.options.simulate import simulate_options
 
 if TYPE_CHECKING:
     from lrtflite_firmware_sim import SimulateOptions, Simulation

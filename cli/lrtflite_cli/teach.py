@@ -10,10 +10,10 @@ import click
 
 from lrtflite.session.session import Phase
 from lrtflite_cli.cautions import caution
-from lrtflite_cli.data_options import dataset_option, skip_unreadable
 from lrtflite_cli.interrupts import raising
-from lrtflite_cli.learner_options import chosen_learner, learner_options
-from lrtflite_cli.rate_options import chosen_rates, rate_options
+from lrtflite_cli.options.data import dataset_option, skip_unreadable
+from lrtflite_cli.options.learner import chosen_learner, learner_options
+from lrtflite_cli.options.rates import chosen_rates, rate_options
 from lrtflite_cli.teach_printing import taught_as_json, taught_as_text
 
 WORDS = {

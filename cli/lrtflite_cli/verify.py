@@ -9,7 +9,7 @@ import click
 
 from lrtflite.errors import BundleError
 from lrtflite.runtime.model import AUTO, RUNTIMES
-from lrtflite_cli.learner_options import signature_option
+from lrtflite_cli.options.learner import signature_option
 
 
 @click.command()

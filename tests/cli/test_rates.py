@@ -11,7 +11,7 @@ import pytest
 
 from coloured_pictures import draw_pictures
 from lrtflite.bundle.bundle import Bundle
-from lrtflite_cli.rate_options import SHORT_FORMS
+from lrtflite_cli.options.rates import SHORT_FORMS
 
 Run = Callable[..., Any]
 ErrorOf = Callable[..., str]

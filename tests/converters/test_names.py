@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lrtflite.bundle.bundle import Bundle
-from lrtflite_cli.rate_options import SHORT_FORMS
+from lrtflite_cli.options.rates import SHORT_FORMS
 from lrtflite_converters.convert.convert import find_network
 from lrtflite_converters.convert.writing import split_network
 from lrtflite_converters.request.options import ExportOptions

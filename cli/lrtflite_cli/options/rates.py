@@ -8,7 +8,7 @@ from typing import Any, Callable
 import click
 
 from lrtflite.errors import InputError
-from lrtflite_cli.learner_options import all_of
+from lrtflite_cli.options.learner import all_of
 
 # Rates with their own option, because most users change only these.
 SHORT_FORMS = ("epochs", "lr")

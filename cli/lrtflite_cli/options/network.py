@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Callable
 
 from lrtflite.networks.architecture import NETWORKS
-from lrtflite_cli.table_option import table_option
+from lrtflite_cli.options.table import table_option
 
 
 def network_option(*, help: str) -> Callable[[Any], Any]:

@@ -11,7 +11,7 @@ from lrtflite.options import LearnerOptions
 from lrtflite.replay.policies import POLICIES
 from lrtflite.runtime.model import AUTO, MOST_THREADS, RUNTIMES, TRUNK_THREADS
 from lrtflite.tables.table import first_sentence
-from lrtflite_cli.table_option import table_option
+from lrtflite_cli.options.table import table_option
 
 signature_option = click.option(
     "--require-signature",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrtflite.networks.architecture import NETWORKS
-from lrtflite_cli.network_option import network_option
+from lrtflite_cli.options.network import network_option
 
 if TYPE_CHECKING:
     from lrtflite.host.training import TrainOptions

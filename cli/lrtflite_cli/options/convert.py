@@ -10,11 +10,11 @@ import click
 from lrtflite.networks.architecture import NETWORKS
 from lrtflite.replay.codecs import CODECS
 from lrtflite.tables.table import first_sentence
-from lrtflite_cli.data_options import skip_unreadable
-from lrtflite_cli.learner_options import all_of, memory_options
-from lrtflite_cli.network_option import network_option
-from lrtflite_cli.rate_options import rate_options
-from lrtflite_cli.table_option import table_option
+from lrtflite_cli.options.data import skip_unreadable
+from lrtflite_cli.options.learner import all_of, memory_options
+from lrtflite_cli.options.network import network_option
+from lrtflite_cli.options.rates import rate_options
+from lrtflite_cli.options.table import table_option
 
 if TYPE_CHECKING:
     from lrtflite_converters.request.defaults import Place

@@ -6,10 +6,10 @@ from typing import Any, Callable
 
 import click
 
-from lrtflite_cli.data_options import dataset_option, skip_unreadable
-from lrtflite_cli.learner_options import all_of, learner_options
-from lrtflite_cli.rate_options import rate_options
-from lrtflite_cli.table_option import table_option
+from lrtflite_cli.options.data import dataset_option, skip_unreadable
+from lrtflite_cli.options.learner import all_of, learner_options
+from lrtflite_cli.options.rates import rate_options
+from lrtflite_cli.options.table import table_option
 
 POSITIVE = click.IntRange(min=1)
 
