@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrtflite_cli import interrupts
-from lrtflite_cli.cautions import caution, quantisation_warnings
-from lrtflite_cli.interrupts import raising
 from lrtflite_cli.options.convert import convert_options
 from lrtflite_cli.options.rates import SHORT_FORMS, chosen_rates
+from lrtflite_cli.terminal import interrupts
+from lrtflite_cli.terminal.cautions import caution, quantisation_warnings
+from lrtflite_cli.terminal.interrupts import raising
 
 if TYPE_CHECKING:
     from lrtflite.bundle.destination import Destination
@@ -110,7 +110,7 @@ def _convert(
         calibration = read_calibration(options.quantise, size=size)
     # The options were checked before this import, because TensorFlow takes seconds to load.
     from lrtflite.files.scratch import scratch_tempdir
-    from lrtflite_cli.progress import stages
+    from lrtflite_cli.terminal.progress import stages
     from lrtflite_converters.convert.convert import convert
 
     with raising(), scratch_tempdir(), stages() as say:

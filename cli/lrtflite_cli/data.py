@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrtflite_cli.interrupts import raising
 from lrtflite_cli.options.data import SETTINGS, dataset_table, skip_unreadable
+from lrtflite_cli.terminal.interrupts import raising
 
 if TYPE_CHECKING:
     from lrtflite.data.overview import Amount, Overview

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lrtflite_cli.interrupts import raising
 from lrtflite_cli.options.data import skip_unreadable
 from lrtflite_cli.options.learner import signature_option
+from lrtflite_cli.terminal.interrupts import raising
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,7 +83,7 @@ def command(
         check_float(opened)
         frames = _read(calibrate, opened.manifest.input_size, skip_unreadable=skip_unreadable)
     from lrtflite.system.quiet import quiet_stderr
-    from lrtflite_cli.progress import stages
+    from lrtflite_cli.terminal.progress import stages
 
     with raising(), stages() as stage:
         # TensorFlow and its calibrator print notes on stderr.

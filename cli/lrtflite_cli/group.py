@@ -13,7 +13,7 @@ from lrtflite import __version__
 from lrtflite.arguments import printable
 from lrtflite.errors import LrtfliteError, SessionCancelled
 from lrtflite.system.extras import EXTRAS, missing
-from lrtflite_cli import interrupts
+from lrtflite_cli.terminal import interrupts
 
 # Command -> its line in `lrtflite --help`. A command's module is imported only when it is called.
 COMMANDS = {

@@ -62,7 +62,7 @@ def command(
     training the layers above it, relative to training the complete network.
     """
     if model is not None:
-        from lrtflite_cli.own_layers import show_own_layers
+        from lrtflite_cli.terminal.own_layers import show_own_layers
 
         _refuse_beside_model("network", "alpha", "input_size", "classes")
         show_own_layers(model, as_json=as_json, table=_print_table)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from lrtflite_cli import interrupts
+from lrtflite_cli.terminal import interrupts
 
 TYPE_CHECKING = False  # as in `interrupts`
 if TYPE_CHECKING:

@@ -59,7 +59,7 @@ def command(
     """
     from lrtflite.fleet.merge import merge
     from lrtflite.system.quiet import quiet_stderr
-    from lrtflite_cli.interrupts import raising
+    from lrtflite_cli.terminal.interrupts import raising
 
     # The runtimes announce their delegate on stderr.
     with raising(), quiet_stderr():

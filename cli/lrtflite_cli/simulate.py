@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrtflite.errors import LrtfliteError
-from lrtflite_cli import interrupts
-from lrtflite_cli.cautions import caution
-from lrtflite_cli.interrupts import Interrupted, raising
 from lrtflite_cli.options.learner import chosen_learner
 from lrtflite_cli.options.rates import chosen_rates
 from lrtflite_cli.options.simulate import simulate_options
+from lrtflite_cli.terminal import interrupts
+from lrtflite_cli.terminal.cautions import caution
+from lrtflite_cli.terminal.interrupts import Interrupted, raising
 
 if TYPE_CHECKING:
     from lrtflite_firmware_sim import SimulateOptions, Simulation

@@ -9,12 +9,12 @@ from typing import Any
 import click
 
 from lrtflite.session.session import Phase
-from lrtflite_cli.cautions import caution
-from lrtflite_cli.interrupts import raising
 from lrtflite_cli.options.data import dataset_option, skip_unreadable
 from lrtflite_cli.options.learner import chosen_learner, learner_options
 from lrtflite_cli.options.rates import chosen_rates, rate_options
-from lrtflite_cli.teach_printing import taught_as_json, taught_as_text
+from lrtflite_cli.terminal.cautions import caution
+from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.teaching import taught_as_json, taught_as_text
 
 WORDS = {
     Phase.EXTRACT: "extracting frames",
@@ -64,7 +64,7 @@ def command(
     from lrtflite.learner import Learner
     from lrtflite.system.quiet import quiet_stderr
     from lrtflite.workbench.teaching import teach
-    from lrtflite_cli.progress import phases
+    from lrtflite_cli.terminal.progress import phases
     from lrtflite_firmware_sim.watcher import LineWatcher
 
     opened = Bundle.open(bundle, require_signature=given["require_signature"])

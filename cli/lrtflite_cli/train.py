@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrtflite_cli.interrupts import asking
 from lrtflite_cli.options.data import dataset_option, skip_unreadable
 from lrtflite_cli.options.train import chosen_options, train_options
-from lrtflite_cli.train_printing import as_json as json_text
-from lrtflite_cli.train_printing import as_text, progress
+from lrtflite_cli.terminal.interrupts import asking
+from lrtflite_cli.terminal.training import as_json as json_text
+from lrtflite_cli.terminal.training import as_text, progress
 
 if TYPE_CHECKING:
     from lrtflite.host.training import TrainOptions

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lrtflite_cli import interrupts
-from lrtflite_cli.interrupts import asking, raising
+from lrtflite_cli.terminal import interrupts
+from lrtflite_cli.terminal.interrupts import asking, raising
 
 SIGNALS = [signal.SIGINT, signal.SIGTERM]
 

@@ -14,8 +14,8 @@ from click.testing import CliRunner
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.quantisation import Quantisation
-from lrtflite_cli.cautions import quantisation_warnings
 from lrtflite_cli.inspect import command
+from lrtflite_cli.terminal.cautions import quantisation_warnings
 
 FINE = Quantisation(
     mode="int8",

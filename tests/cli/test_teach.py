@@ -17,7 +17,7 @@ from PIL import Image
 from coloured_pictures import draw_pictures
 from lrtflite import Learner
 from lrtflite.bundle.bundle import Bundle
-from lrtflite_cli.teach_printing import taught_as_text
+from lrtflite_cli.terminal.teaching import taught_as_text
 
 Run = Callable[..., Any]
 
