@@ -26,7 +26,7 @@ EXEMPT = {
     # The message of another error, which has the advice.
     ("converters/lrtflite_converters/tflite/convert.py", "{_explain(error)}"),
     ("lrtflite/host/training/options.py", "{error} (--freeze-below)"),
-    ("cli/lrtflite_cli/simulate.py", "{line}"),
+    ("cli/lrtflite_cli/commands/simulate.py", "{line}"),
     ("lrtflite/verification/verify.py", "{found}"),
 }
 

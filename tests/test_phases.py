@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lrtflite.session.session import Phase
-from lrtflite_cli.teach import WORDS
+from lrtflite_cli.commands.teach import WORDS
 from lrtflite_firmware_sim.summary import PHASES
 
 NAMES = {value for name, value in vars(Phase).items() if name.isupper()}

@@ -12,7 +12,7 @@ import lrtflite.workbench.teaching
 import lrtflite_firmware_sim
 from coloured_pictures import draw_pictures
 from lrtflite.errors import LrtfliteError
-from lrtflite_cli import simulate, teach
+from lrtflite_cli.commands import simulate, teach
 
 
 @pytest.mark.parametrize("size", [0, 1])

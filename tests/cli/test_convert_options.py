@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from lrtflite.bundle.destination import Destination
 from lrtflite.errors import LrtfliteError
 from lrtflite.networks.demo import DEMO_NOTE
-from lrtflite_cli.convert import command
+from lrtflite_cli.commands.convert import command
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.quantisation import Quantisation
-from lrtflite_cli.inspect import command
+from lrtflite_cli.commands.inspect import command
 from lrtflite_cli.terminal.cautions import quantisation_warnings
 
 FINE = Quantisation(

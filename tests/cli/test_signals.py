@@ -67,7 +67,7 @@ def run_at(tmp_path: Path) -> RunAt:
         "numpy",
         "numpy.linalg",
         "lrtflite.learner",
-        "lrtflite_cli.inspect",
+        "lrtflite_cli.commands.inspect",
         "lrtflite.bundle.bundle",
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite.networks.mobilenet_v1 import MOBILENET_V1, REPLAY_LAYERS
-from lrtflite_cli.convert import command
+from lrtflite_cli.commands.convert import command
 from lrtflite_converters.request.defaults import Place, sgd_feeding, sgd_rates
 from lrtflite_converters.request.options import ExportOptions
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from own_models import joined, nested, plain, saved
 
 from lrtflite.errors import ModelError
-from lrtflite_cli.layers import command
+from lrtflite_cli.commands.layers import command
 from lrtflite_converters.convert.writing import split_network
 from lrtflite_converters.request.options import ExportOptions
 

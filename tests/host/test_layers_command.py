@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite.errors import ModelError
-from lrtflite_cli.layers import command
+from lrtflite_cli.commands.layers import command
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from lrtflite.host.mobilenet_v2 import mobilenet_v2
 from lrtflite.host.weight_files import from_model
 from lrtflite.host.weights import load_weights, mobilenet_with_weights, write_npz
 from lrtflite.networks.mobilenet_v2 import MOBILENET_V2, REPLAY_LAYERS, last_width
-from lrtflite_cli.layers import command
+from lrtflite_cli.commands.layers import command
 
 
 def randomised(alpha: float, size: int) -> keras.Model:

@@ -19,9 +19,9 @@ from lrtflite.host.model_file import load_model
 from lrtflite.host.training import BACKBONE, FIRST_BATCH, loop
 from lrtflite.host.training.checkpoint import TrainState, save_checkpoint
 from lrtflite.networks.demo import DEMO_NOTE
+from lrtflite_cli.commands.train import command, left_out
 from lrtflite_cli.group import run
 from lrtflite_cli.terminal import interrupts
-from lrtflite_cli.train import command, left_out
 
 SMALL = ["--schedule", "backbone", "--input-size", "32", "--batch-size", "8", "--lr", "0.02"]
 
