@@ -33,7 +33,6 @@ ABOUT = {"name": "pinned", "version": "1.0", "created": "2026-11-18", "replaces"
 def main() -> None:
     sys.path.insert(0, str(HERE.parent / "support"))
     from keras_reference import small_network
-
     from lrtflite.bundle.manifest import BUNDLE_FORMAT
     from lrtflite.state.record import STATE_FORMAT
     from lrtflite_converters.convert.writing import export_bundle
