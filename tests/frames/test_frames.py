@@ -132,10 +132,7 @@ def test_one_frame_or_a_stack_is_accepted() -> None:
     [
         ([], "got none"),
         (np.zeros((0, 4, 4, 3), np.uint8), "got none"),
-        (
-            np.zeros((2, 5, 4, 3), np.uint8),
-            r"got \(2, 5, 4, 3\); use lrtflite.fit_frame",
-        ),
+        (np.zeros((2, 5, 4, 3), np.uint8), r"got \(2, 5, 4, 3\); use lrtflite.fit_frame"),
         (np.zeros((4, 4), np.uint8), r"got \(4, 4\)"),
         (np.zeros((1, 1, 4, 4, 3), np.uint8), r"got \(1, 1, 4, 4, 3\)"),
         (np.zeros((4, 4, 3), np.float32), "got float32; convert"),
