@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from test_residual import SIZE, make_network
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import ConversionError, DataError, StateError
@@ -29,6 +28,7 @@ from lrtflite_converters.tflite.convert import to_tflite
 from lrtflite_converters.tflite.graph import Code, Graph
 from lrtflite_converters.tflite.graph_file import load, signature_graph, to_bytes
 from lrtflite_converters.tflite.joining import join
+from residual_network import SIZE, make_network
 from trunk_head import make_head
 
 RNG = np.random.default_rng(0)
