@@ -90,7 +90,7 @@ def test_a_background_job_ignores_ctrl_c(ignored: bool) -> None:
     code = (
         "import signal, sys\n"
         f"if {ignored}: signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "from lrtflite_cli import interrupts\n"
+        "from lrtflite_cli.terminal import interrupts\n"
         "interrupts.leave_at_once()\n"
         "signal.raise_signal(signal.SIGINT)\n"
         "print('went on')\n"
