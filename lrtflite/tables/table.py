@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from typing import Any, Generic, TypeVar, cast
 
@@ -35,6 +36,15 @@ class Table(Mapping[str, Entry], Generic[Entry]):
                 "choose another"
             )
         self._entries[name] = entry
+
+    @contextmanager
+    def registered(self, name: str, entry: Entry | str) -> Iterator[None]:
+        """Add an entry until the block ends; raise InputError if the name is taken."""
+        self.register(name, entry)
+        try:
+            yield
+        finally:
+            del self._entries[name]
 
     def choose(self, name: object) -> Entry:
         """Return the entry called `name`, or raise InputError that lists all names."""

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from coloured_source import ColouredSource
-from lrtflite.data import FrameSource, SourceEntry, SourceRequest, open_source, registry
+from lrtflite.data import FrameSource, SourceEntry, SourceRequest, open_source
 from lrtflite.data.choice import ClassChoice
 from lrtflite.data.registry import SOURCES
 from lrtflite.errors import DataError, InputError
-from lrtflite.tables.table import Table
 
 requests: list[SourceRequest] = []
 
@@ -27,34 +26,30 @@ def open_coloured(request: SourceRequest) -> FrameSource:
 @pytest.mark.parametrize(
     ("takes", "argument"), [("", ""), ("PLACE", "desk: left")], ids=["bare", "with argument"]
 )
-def test_a_new_source_is_one_line_in_the_table(
-    takes: str, argument: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_new_source_is_one_line_in_the_table(takes: str, argument: str) -> None:
     entry = SourceEntry(f"{__name__}:open_coloured", takes=takes, summary="plain colours")
-    table = Table("data set", SOURCES)
-    table.register("coloured", entry)
-    monkeypatch.setattr(registry, "SOURCES", table)
-    requests.clear()
-    name = f"coloured:{argument}" if argument else "coloured"
-    source = open_source(f"{name}?shade=dark&classes=2", size=8, seed=3, skip_unreadable=True)
-    assert source.classes == ("red", "green", "blue", "grey")
-    assert next(source.train_clips()[0].read()).shape == (8, 8, 3)
-    assert requests == [
-        SourceRequest(
-            name="coloured",
-            argument=argument,
-            settings={"shade": "dark"},
-            size=8,
-            seed=3,
-            choice=ClassChoice(2),
-            skip_unreadable=True,
-        )
-    ]
-    usage = f"coloured:{takes}" if takes else "coloured"
-    with pytest.raises(
-        DataError, match=rf"openloris:PATH, {usage} as the .* did you mean '{usage}'\?"
-    ):
-        open_source("cloured")
+    with SOURCES.registered("coloured", entry):
+        requests.clear()
+        name = f"coloured:{argument}" if argument else "coloured"
+        source = open_source(f"{name}?shade=dark&classes=2", size=8, seed=3, skip_unreadable=True)
+        assert source.classes == ("red", "green", "blue", "grey")
+        assert next(source.train_clips()[0].read()).shape == (8, 8, 3)
+        assert requests == [
+            SourceRequest(
+                name="coloured",
+                argument=argument,
+                settings={"shade": "dark"},
+                size=8,
+                seed=3,
+                choice=ClassChoice(2),
+                skip_unreadable=True,
+            )
+        ]
+        usage = f"coloured:{takes}" if takes else "coloured"
+        with pytest.raises(
+            DataError, match=rf"openloris:PATH, {usage} as the .* did you mean '{usage}'\?"
+        ):
+            open_source("cloured")
 
 
 @pytest.mark.parametrize("name", SOURCES)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,7 +15,6 @@ from lrtflite.replay.codecs import CODECS, LatentForm
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import Indices
 from lrtflite.state.folder import newest_state
-from lrtflite.tables.table import Table
 
 FLOAT = np.dtype(np.float32)
 # Range of 255 steps of 0.2 each.
@@ -39,10 +37,9 @@ class Bytes:
 
 
 @pytest.fixture(autouse=True)
-def bytes_codec(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table[Any]("codec", {**CODECS, "bytes": Bytes})
-    for module in ("lrtflite.replay.memory", "lrtflite.state.form"):
-        monkeypatch.setattr(f"{module}.CODECS", table)
+def bytes_codec() -> Iterator[None]:
+    with CODECS.registered("bytes", Bytes):
+        yield
 
 
 def filled() -> ReplayMemory:

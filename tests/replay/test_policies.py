@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -20,12 +19,10 @@ from lrtflite.replay.policies import (
     POLICIES,
     Incoming,
     Placement,
-    Policy,
     Stored,
     algorithm1,
     reservoir,
 )
-from lrtflite.tables.table import Table
 
 FLOAT = np.dtype(np.float32)
 PAIRS = LatentForm((2,), FLOAT, FLOAT, (0.0, 100.0))
@@ -89,15 +86,8 @@ def test_balanced_gives_every_class_its_quota(
         assert len(np.unique(memory.codes, axis=0)) == len(memory)
 
 
-def with_policy(monkeypatch: pytest.MonkeyPatch, name: str, policy: Policy) -> None:
-    """Add a policy for one test."""
-    table = Table("policy", {**POLICIES, name: policy})
-    for module in ("lrtflite.replay.memory", "lrtflite.options"):
-        monkeypatch.setattr(f"{module}.POLICIES", table)
-
-
 def test_a_policy_finds_its_counter_again_after_reopening(
-    open_learner: Callable[..., Learner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    open_learner: Callable[..., Learner], tmp_path: Path
 ) -> None:
     seen: list[tuple[int, int]] = []
 
@@ -105,15 +95,15 @@ def test_a_policy_finds_its_counter_again_after_reopening(
         seen.append((len(stored), stored.counter))
         return reservoir(stored, incoming, rng)
 
-    with_policy(monkeypatch, "watched", watched)
-    for count in (6, 7, 8):
-        with open_learner(tmp_path, policy="watched", replay_size=10) as learner:
-            learner.learn_latents(latents_of(0, count), "cup", training=TRAINING)
-    assert seen == [(0, 0), (6, 6), (10, 13)]
-    with open_learner(tmp_path, replay_size=10) as learner:
-        assert learner.memory.counter == 21
-        learner.undo()
-        assert learner.memory.counter == 13
+    with POLICIES.registered("watched", watched):
+        for count in (6, 7, 8):
+            with open_learner(tmp_path, policy="watched", replay_size=10) as learner:
+                learner.learn_latents(latents_of(0, count), "cup", training=TRAINING)
+        assert seen == [(0, 0), (6, 6), (10, 13)]
+        with open_learner(tmp_path, replay_size=10) as learner:
+            assert learner.memory.counter == 21
+            learner.undo()
+            assert learner.memory.counter == 13
 
 
 def test_a_counter_of_an_update_that_is_taken_back() -> None:
@@ -128,7 +118,7 @@ def test_a_counter_of_an_update_that_is_taken_back() -> None:
     assert (len(memory), memory.counter) == (0, 3)
 
 
-def test_a_policy_that_looks_gets_the_latents_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_policy_that_looks_gets_the_latents_themselves() -> None:
     """Stored latents are bytes here, trained ones float32; a policy sees float32."""
     looked: list[np.ndarray] = []
 
@@ -138,18 +128,18 @@ def test_a_policy_that_looks_gets_the_latents_themselves(monkeypatch: pytest.Mon
         looked.append(stored.latents(np.array([1, 0])))
         return Placement(np.array([0]), np.array([0]))
 
-    with_policy(monkeypatch, "nearest", nearest)
-    form = LatentForm((1,), np.dtype(np.uint8), FLOAT, (0.0, 255.0))
-    memory, rng = ReplayMemory(2, form, policy="nearest"), np.random.default_rng(0)
-    first = np.array([[200], [100]], np.uint8)
-    memory.update(first, np.array([0, 1], np.int32), session=1, rng=rng)
-    before = memory.codes[:, 0].tolist()
-    memory.update(np.array([[7]], np.uint8), np.array([2], np.int32), session=2, rng=rng)
-    [found] = looked
-    assert found.dtype == np.float32
-    assert found.tolist() == [[before[1]], [before[0]]]
-    assert memory.codes.tolist() == [[7], [before[1]]]
-    assert memory.slots.tolist()[0] == 2
+    with POLICIES.registered("nearest", nearest):
+        form = LatentForm((1,), np.dtype(np.uint8), FLOAT, (0.0, 255.0))
+        memory, rng = ReplayMemory(2, form, policy="nearest"), np.random.default_rng(0)
+        first = np.array([[200], [100]], np.uint8)
+        memory.update(first, np.array([0, 1], np.int32), session=1, rng=rng)
+        before = memory.codes[:, 0].tolist()
+        memory.update(np.array([[7]], np.uint8), np.array([2], np.int32), session=2, rng=rng)
+        [found] = looked
+        assert found.dtype == np.float32
+        assert found.tolist() == [[before[1]], [before[0]]]
+        assert memory.codes.tolist() == [[7], [before[1]]]
+        assert memory.slots.tolist()[0] == 2
 
 
 @pytest.mark.parametrize(
@@ -166,26 +156,26 @@ def test_a_policy_that_looks_gets_the_latents_themselves(monkeypatch: pytest.Mon
     ids=["gap", "clash", "no such pattern", "negative", "beyond capacity", "uneven", "marks"],
 )
 def test_a_placement_that_cannot_be_is_refused(
-    picks: list[int], rows: list[int], marks: list[int] | None, monkeypatch: pytest.MonkeyPatch
+    picks: list[int], rows: list[int], marks: list[int] | None
 ) -> None:
     given = None if marks is None else np.array(marks, np.int32)
-    table = Table[Any]("policy", {**POLICIES})
-    table.register("odd", lambda *_: Placement(np.array(picks), np.array(rows), marks=given))
-    monkeypatch.setattr("lrtflite.replay.memory.POLICIES", table)
-    form = LatentForm((2,), np.dtype("f4"), np.dtype("f4"), (0.0, 1.0))
-    memory = ReplayMemory(10, form, policy="odd")
-    two = np.zeros((2, 2), np.float32), np.zeros(2, np.int32)
-    with pytest.raises(InputError, match=r"the policy 'odd' to place patterns .* fix the policy"):
+    with POLICIES.registered(
+        "odd", lambda *_: Placement(np.array(picks), np.array(rows), marks=given)
+    ):
+        form = LatentForm((2,), np.dtype("f4"), np.dtype("f4"), (0.0, 1.0))
+        memory = ReplayMemory(10, form, policy="odd")
+        two = np.zeros((2, 2), np.float32), np.zeros(2, np.int32)
+        with pytest.raises(
+            InputError, match=r"the policy 'odd' to place patterns .* fix the policy"
+        ):
+            memory.update(*two, session=1, rng=np.random.default_rng(0))
+        assert len(memory) == 0
+
+
+def test_an_empty_placement_of_any_dtype() -> None:
+    with POLICIES.registered("none", lambda *_: Placement(np.array([]), np.array([]))):
+        form = LatentForm((2,), np.dtype("f4"), np.dtype("f4"), (0.0, 1.0))
+        memory = ReplayMemory(10, form, policy="none")
+        two = np.zeros((2, 2), np.float32), np.zeros(2, np.int32)
         memory.update(*two, session=1, rng=np.random.default_rng(0))
-    assert len(memory) == 0
-
-
-def test_an_empty_placement_of_any_dtype(monkeypatch: pytest.MonkeyPatch) -> None:
-    table = Table[Any]("policy", {**POLICIES})
-    table.register("none", lambda *_: Placement(np.array([]), np.array([])))
-    monkeypatch.setattr("lrtflite.replay.memory.POLICIES", table)
-    form = LatentForm((2,), np.dtype("f4"), np.dtype("f4"), (0.0, 1.0))
-    memory = ReplayMemory(10, form, policy="none")
-    two = np.zeros((2, 2), np.float32), np.zeros(2, np.int32)
-    memory.update(*two, session=1, rng=np.random.default_rng(0))
-    assert len(memory) == 0
+        assert len(memory) == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,17 @@ def test_a_name_that_is_taken() -> None:
     assert str(caught.value) == (
         "Expected a new name for a number, got 'one', which is taken; choose another"
     )
+    assert table["one"] == 1
+
+
+def test_an_entry_for_the_time_of_a_block() -> None:
+    table: Table[int] = Table("number", {"one": 1})
+    with contextlib.suppress(ZeroDivisionError), table.registered("two", 2):
+        assert list(table) == ["one", "two"]
+        raise ZeroDivisionError
+    assert list(table) == ["one"]
+    with pytest.raises(InputError, match="got 'one', which is taken"), table.registered("one", 3):
+        pass
     assert table["one"] == 1
 
 
