@@ -25,6 +25,8 @@ HOST = frozenset({"tensorflow", "tf_keras"})
 TFMOT = "tensorflow_model_optimization"
 WRITTEN = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
 MOST_LINES = 400
+# Most modules in a package, and at the top of a distribution.
+MOST_MODULES, MOST_TOP_MODULES = 16, 10
 # Most lines of a function's body, without its docstring.
 MOST_BODY_LINES = 50
 
@@ -121,6 +123,48 @@ def forbidden_imports(path: Path) -> Iterator[str]:
 
 def test_arrows_point_one_way() -> None:
     assert offenders(sources(), forbidden_imports) == {}
+
+
+def rows_of(distribution: str) -> dict[str, int]:
+    """Return the packages and single modules of a distribution, with their rows on the page."""
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition(f"| `{distribution}.` | contents |\n")[2].partition("\n\n")[0]
+    rows = [line.partition("|")[2].partition("|")[0] for line in table.splitlines()[1:]]
+    return {name: row for row, text in enumerate(rows) for name in re.findall(r"`(\w+)`", text)}
+
+
+@pytest.mark.parametrize("distribution", ["lrtflite", "lrtflite_converters"])
+def test_packages_import_from_rows_above_them(distribution: str) -> None:
+    rows, folder = rows_of(distribution), OURS[distribution]
+
+    def upward(path: Path) -> Iterator[str]:
+        own = path.relative_to(folder).with_suffix("").parts[0]
+        for module, _ in imports(tree_of(path)):
+            names = module.split(".")
+            if names[0] == distribution and names[1:] and rows[names[1]] > rows[own]:
+                yield module
+
+    found = {path.relative_to(folder).with_suffix("").parts[0] for path in folder.rglob("*.py")}
+    assert found - {"__init__"} == set(rows)
+    assert (
+        offenders(
+            [p for p in sorted(folder.rglob("*.py")) if p.parent != folder or p.stem != "__init__"],
+            upward,
+        )
+        == {}
+    )
+
+
+def test_packages_can_be_overlooked() -> None:
+    crowded = {
+        folder.relative_to(ROOT).as_posix(): len(modules)
+        for top in OURS.values()
+        for folder in (top, *top.rglob("*"))
+        if (folder / "__init__.py").is_file()
+        and len(modules := [path for path in folder.glob("*.py") if path.stem != "__init__"])
+        > (MOST_TOP_MODULES if folder == top else MOST_MODULES)
+    }
+    assert crowded == {}
 
 
 def test_keras_is_always_tf_keras() -> None:
