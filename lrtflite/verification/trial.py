@@ -63,7 +63,7 @@ def run_child(module: str, bundle: Path, *words: str, given: bytes = b"") -> str
     import subprocess  # only here, because most openings need no child
 
     command = [sys.executable, "-m", module, str(bundle), *words]
-    package = str(Path(__file__).resolve().parent.parent)
+    package = str(Path(__file__).resolve().parents[2])
     paths = [package, *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
     try:
