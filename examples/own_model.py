@@ -21,9 +21,7 @@ from typing import Any
 import numpy as np
 
 from lrtflite import LrtfliteError, read_image
-from lrtflite_converters.convert.convert import convert, find_network
-from lrtflite_converters.request.options import ExportOptions
-from lrtflite_converters.request.source import Source
+from lrtflite_converters import ConvertOptions, Source, convert
 
 SIZE = 64
 LAYER = "conv3"
@@ -75,10 +73,8 @@ def main() -> None:
     model.compile("adam", "sparse_categorical_crossentropy", metrics=["accuracy"])
     model.fit(images.astype("float32"), classes, epochs=options.epochs, verbose=0)
     model.save("own.keras")
-    source = Source(model="own.keras")
-    network = find_network(source)
-    how = ExportOptions(own=network.architecture, replay_layer=LAYER, strategy="lda")
-    convert(options.out, options=how, source=source, network=network)
+    how = ConvertOptions(replay_layer=LAYER, strategy="lda")
+    convert(options.out, Source(model="own.keras"), how)
     print(f"{options.out}: features below {LAYER} trained on {', '.join(names)}")
 
 

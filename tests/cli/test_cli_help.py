@@ -27,8 +27,8 @@ HEAVY = (
     "tflite_runtime",
     "lrtflite.host",
     # The converter's tables of defaults and strategies are light, so they are not listed.
-    "lrtflite_converters.convert.convert",
-    "lrtflite_converters.convert.writing",
+    "lrtflite_converters.conversion.making",
+    "lrtflite_converters.conversion.writing",
     "lrtflite_converters.heads",
     "lrtflite_converters.training.trunk",
     # The simulator's plan is light, and has the numbers of the app protocol.

@@ -17,21 +17,24 @@ from lrtflite.bundle.destination import Destination
 from lrtflite.errors import LrtfliteError
 from lrtflite.networks.demo import DEMO_NOTE
 from lrtflite_cli.commands.convert import command
+from lrtflite_converters.conversion.convert import Converted
+from lrtflite_converters.request.source import Source
 
 
 @pytest.fixture
 def converted(monkeypatch: pytest.MonkeyPatch, demo: Path, tmp_path: Path) -> list[dict[str, Any]]:
-    """Record every call of `convert`, which needs TensorFlow and is not tested here."""
+    """Record every call of `make`, which needs TensorFlow and is not tested here."""
     calls: list[dict[str, Any]] = []
 
-    def convert(
-        out: Destination, *, options: Any, calibration: object = None, **__: object
-    ) -> None:
+    def make(
+        out: Destination, source: Source, options: Any, *, calibration: object, **__: object
+    ) -> Converted:
         shutil.copytree(demo, out.path)
-        calls.append({**vars(options), "calibration": calibration})
+        calls.append({**vars(source), **vars(options), "calibration": calibration})
+        return Converted(out.path)
 
-    module = ModuleType("lrtflite_converters.convert.convert")
-    vars(module)["convert"] = convert
+    module = ModuleType("lrtflite_converters.conversion.making")
+    vars(module)["make"] = make
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.chdir(tmp_path)
     return calls
@@ -175,7 +178,7 @@ def test_bad_input_needs_no_tensorflow(
     if "grey" in words:
         one_colour(tmp_path / "grey")
     # Importing it fails.
-    monkeypatch.setitem(sys.modules, "lrtflite_converters.convert.convert", None)
+    monkeypatch.setitem(sys.modules, "lrtflite_converters.conversion.making", None)
     with pytest.raises(LrtfliteError, match=re.escape(message)):
         CliRunner().invoke(command, words.split(), catch_exceptions=False)
     assert "tensorflow" not in sys.modules

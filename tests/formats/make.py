@@ -35,11 +35,11 @@ def main() -> None:
     from keras_reference import small_network
     from lrtflite.bundle.manifest import BUNDLE_FORMAT
     from lrtflite.state.record import STATE_FORMAT
-    from lrtflite_converters.convert.writing import export_bundle
-    from lrtflite_converters.request.options import ExportOptions
+    from lrtflite_converters.conversion.writing import make_bundle
+    from lrtflite_converters.request.options import Conversion
 
     network = small_network(seed=0, input_size=32, alpha=1 / 16)
-    options = ExportOptions(
+    options = Conversion(
         replay_layer="conv6/dw",
         classes=4,
         batch_size=8,
@@ -51,7 +51,7 @@ def main() -> None:
     if bundle.exists():
         print(f"{bundle} stays; remove it to make it again")
     else:
-        export_bundle(network, bundle, options=options)
+        make_bundle(network, bundle, options=options)
     # Costs measured on one machine are irrelevant to the format.
     manifest = json.loads((bundle / "manifest.json").read_text())
     manifest.update(ABOUT, measured=None)

@@ -16,19 +16,19 @@ FEATURES, SLOTS, SIZE = 64, 6, 32
 def main(folder: Path) -> None:
     """Write FOLDER/lda and FOLDER/ncm."""
     from keras_reference import small_network
-    from lrtflite_converters.convert.writing import export_bundle
-    from lrtflite_converters.request.options import ExportOptions
+    from lrtflite_converters.conversion.writing import make_bundle
+    from lrtflite_converters.request.options import Conversion
 
     network = small_network(seed=0, input_size=SIZE, alpha=1 / 16)
     for strategy in STRATEGIES:
-        options = ExportOptions(
+        options = Conversion(
             replay_layer="conv5_6/sep",
             pooled=True,
             strategy=strategy,
             classes=SLOTS,
             replay_size=20,
         )
-        export_bundle(network, folder / strategy, options=options)
+        make_bundle(network, folder / strategy, options=options)
 
 
 if __name__ == "__main__":

@@ -20,16 +20,16 @@ BUNDLES: dict[str, dict[str, Any]] = {
 def main(folder: Path) -> None:
     """Write FOLDER/deep-lda and so on; other tests verify bundles like these."""
     from keras_reference import small_network
-    from lrtflite_converters.convert import writing as export
-    from lrtflite_converters.request.options import ExportOptions
+    from lrtflite_converters.conversion import writing as export
+    from lrtflite_converters.request.options import Conversion
 
     export.installed_runtimes = lambda: []
     network = small_network(seed=0, input_size=SIZE, alpha=1 / 16)
     for name, chosen in BUNDLES.items():
-        options = ExportOptions(
+        options = Conversion(
             classes=SLOTS, batch_size=12, new_per_batch=4, replay_size=20, **chosen
         )
-        export.export_bundle(network, folder / name, options=options)
+        export.make_bundle(network, folder / name, options=options)
 
 
 if __name__ == "__main__":

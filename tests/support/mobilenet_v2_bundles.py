@@ -33,16 +33,16 @@ def main(folder: Path) -> None:
     from lrtflite.host.mobilenet_v2 import mobilenet_v2
     from lrtflite.host.network import Network
     from lrtflite.networks.mobilenet_v2 import MOBILENET_V2
-    from lrtflite_converters.convert.writing import export_bundle
-    from lrtflite_converters.request.options import ExportOptions
+    from lrtflite_converters.conversion.writing import make_bundle
+    from lrtflite_converters.request.options import Conversion
 
     keras.utils.set_random_seed(0)
     model = mobilenet_v2(alpha=0.1, input_size=SIZE, classes=0)
     settle(model, seed=0)
     network = Network(MOBILENET_V2, model, scale_frames, "a test")
     for name, given in BUNDLES.items():
-        options = ExportOptions(network="mobilenet_v2", classes=SLOTS, replay_size=20, **given)
-        export_bundle(network, folder / name, options=options)
+        options = Conversion(architecture=MOBILENET_V2, classes=SLOTS, replay_size=20, **given)
+        make_bundle(network, folder / name, options=options)
 
 
 if __name__ == "__main__":

@@ -30,15 +30,15 @@ def waves(count: int, *, seed: int) -> np.ndarray:
 def main(folder: Path) -> None:
     """Write FOLDER/last and so on."""
     from keras_reference import small_network
-    from lrtflite_converters.convert.writing import export_bundle
+    from lrtflite_converters.conversion.writing import make_bundle
     from lrtflite_converters.quantise.calibration import Calibration
     from lrtflite_converters.quantise.options import QuantiseOptions
-    from lrtflite_converters.request.options import ExportOptions
+    from lrtflite_converters.request.options import Conversion
 
     network = small_network(seed=0, input_size=SIZE, alpha=1 / 16)
     calibration = Calibration("waves", waves(24, seed=1), np.arange(24) % 3)
     for name, (layer, strategy) in BUNDLES.items():
-        options = ExportOptions(
+        options = Conversion(
             replay_layer=layer,
             strategy=strategy,
             classes=SLOTS,
@@ -47,7 +47,7 @@ def main(folder: Path) -> None:
             replay_size=20,
             quantise=QuantiseOptions("int8", "waves"),
         )
-        export_bundle(network, folder / name, options=options, calibration=calibration)
+        make_bundle(network, folder / name, options=options, calibration=calibration)
 
 
 if __name__ == "__main__":

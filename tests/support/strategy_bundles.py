@@ -24,13 +24,13 @@ PAPER = ("deep-paper",)
 def main(folder: Path) -> None:
     """Write FOLDER/last-ewc and so on."""
     from keras_reference import small_network
-    from lrtflite_converters.convert.writing import export_bundle
-    from lrtflite_converters.request.options import ExportOptions
+    from lrtflite_converters.conversion.writing import make_bundle
+    from lrtflite_converters.request.options import Conversion
 
     network = small_network(seed=0, input_size=SIZE, alpha=1 / 16)
     for name in (*NAMES, *PAPER):
         place, _, strategy = name.partition("-")
-        options = ExportOptions(
+        options = Conversion(
             replay_layer=LAYERS[place],
             strategy="ar1" if name in PAPER else strategy,
             preset="paper" if name in PAPER else None,
@@ -39,7 +39,7 @@ def main(folder: Path) -> None:
             new_per_batch=4,
             replay_size=20,
         )
-        export_bundle(network, folder / name, options=options)
+        make_bundle(network, folder / name, options=options)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +14,14 @@ from lrtflite_cli.terminal.cautions import caution, quantisation_warnings
 from lrtflite_cli.terminal.interrupts import raising
 
 if TYPE_CHECKING:
-    from lrtflite.bundle.destination import Destination
     from lrtflite.bundle.manifest import Manifest
-    from lrtflite.host.network import Network
     from lrtflite.networks.architecture import Architecture
-    from lrtflite_converters.request.options import ExportOptions
+    from lrtflite_converters.conversion.convert import Converted
     from lrtflite_converters.request.source import Source
 
 
 # Options that describe the network.
-NAMES_OF_SOURCE = ("model", "features", "scale", "weights", "alpha", "input_size")
+NAMES_OF_SOURCE = ("network", "model", "features", "scale", "weights", "alpha", "input_size")
 
 
 @click.command()
@@ -41,18 +38,16 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     on their latents, mixed with latents of earlier sessions from its replay memory. The training
     options are defaults, which a device can change in each session.
     """
-    from lrtflite.bundle.destination import Destination
-    from lrtflite.system.extras import require
+    # Most options are checked before TensorFlow is imported, because that takes seconds.
+    from lrtflite.files.scratch import scratch_tempdir
+    from lrtflite_cli.terminal.progress import stages
+    from lrtflite_converters.conversion.convert import convert
     from lrtflite_converters.quantise.options import quantise_options
-    from lrtflite_converters.request.options import ExportOptions
+    from lrtflite_converters.request.options import ConvertOptions
     from lrtflite_converters.request.source import Source, read_labels
 
-    require("tensorflow", "tf_keras")
     rates = chosen_rates(given)
-    source = Source(
-        **{name: given.pop(name) for name in NAMES_OF_SOURCE},
-        network=given["network"],
-    )
+    source = Source(**{name: given.pop(name) for name in NAMES_OF_SOURCE})
     for name in (*SHORT_FORMS, "rate"):
         given.pop(name)
     quantised = quantise_options(
@@ -62,57 +57,9 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
         epochs=given.pop("qat_epochs"),
         skip_unreadable=given.pop("skip_unreadable"),
     )
-    if quantised is not None and quantised.epoch_count:
-        require("tensorflow_model_optimization")
     names = read_labels(labels)
-    destination = Destination.at(out, replace=replace)
-    network = _own_network(source)
-    if network is None:
-        own = _foreign(source, given, quantises=quantised is not None)
-    else:
-        own = network.architecture
-    options = ExportOptions(labels=names, rates=rates, own=own, quantise=quantised, **given)
+    options = ConvertOptions(labels=names, rates=rates, quantise=quantised, **given)
     caution(replay_size=options.replay_size, batch_size=options.batch_size)
-    _convert(destination, options, source, network)
-    _tell(destination, source, own)
-
-
-def _foreign(source: Source, given: Mapping[str, Any], *, quantises: bool) -> Architecture | None:
-    """Return the layers of a foreign feature model, once the options fit it."""
-    from lrtflite_converters.request.foreign import check_foreign, foreign_architecture
-
-    if source.features is None:
-        return None
-    names = ("strategy", "replay_layer", "pooled", "adapt_moments")
-    check_foreign(**{name: given[name] for name in names}, quantises=quantises)
-    return foreign_architecture(Path(source.features).stem)
-
-
-def _own_network(source: Source) -> Network | None:
-    """Return the network of a user's own model, whose layers limit the other options."""
-    from lrtflite_converters.keras_models.file import is_of_this_project
-
-    if source.model is None or is_of_this_project(Path(source.model)):
-        return None
-    from lrtflite_converters.convert.convert import find_network
-
-    return find_network(source)
-
-
-def _convert(
-    destination: Destination, options: ExportOptions, source: Source, network: Network | None
-) -> None:
-    calibration = None
-    if options.quantise is not None:
-        from lrtflite_converters.quantise.calibration import read_calibration
-
-        size = source.input_size if network is None else network.input_size
-        calibration = read_calibration(options.quantise, size=size)
-    # The options were checked before this import, because TensorFlow takes seconds to load.
-    from lrtflite.files.scratch import scratch_tempdir
-    from lrtflite_cli.terminal.progress import stages
-    from lrtflite_converters.convert.convert import convert
-
     with raising(), scratch_tempdir(), stages() as say:
 
         def stage(text: str) -> None:
@@ -121,25 +68,19 @@ def _convert(
                 raise KeyboardInterrupt
             say(text)
 
-        convert(
-            destination,
-            options=options,
-            source=source,
-            network=network,
-            calibration=calibration,
-            stage=stage,
-        )
+        converted = convert(out, source, options, replace=replace, stage=stage)
+    _tell(converted, source)
 
 
-def _tell(destination: Destination, source: Source, own: Architecture | None) -> None:
+def _tell(converted: Converted, source: Source) -> None:
     """Print the path of the bundle on stdout, and notes for its user on stderr."""
     from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
     from lrtflite.networks.demo import DEMO, DEMO_NOTE
 
-    out = destination.path
+    out, own = converted.path, converted.own
     manifest = Bundle.open(out).manifest
     click.echo(f"{out}")
-    if destination.replaces:
+    if converted.replaced:
         click.echo(
             f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True
         )

@@ -31,7 +31,7 @@ layers = keras.layers
 
 @dataclass(frozen=True)
 class Walk:
-    """A walk down to `stop`, the output of the layer `first`; see `ExportOptions` for the rest."""
+    """A walk down to `stop`, the output of the layer `first`; see `Conversion` for the rest."""
 
     first: str
     stop: Any

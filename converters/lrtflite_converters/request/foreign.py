@@ -5,8 +5,12 @@ This module does not import TensorFlow, because options are checked before Tenso
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from lrtflite.errors import ModelError
 from lrtflite.networks.architecture import Architecture
+from lrtflite_converters.request.options import Conversion, ConvertOptions
+from lrtflite_converters.request.source import Source
 from lrtflite_converters.request.strategies import STRATEGIES
 
 # Layers of a foreign model: its input, and its only output.
@@ -26,21 +30,22 @@ def foreign_architecture(name: str) -> Architecture:
     )
 
 
-def check_foreign(
-    *,
-    strategy: str | None,
-    replay_layer: str | None,
-    pooled: bool,
-    adapt_moments: bool,
-    quantises: bool = False,
-) -> None:
+def foreign_conversion(source: Source, options: ConvertOptions) -> Conversion:
+    """Return the options with the layers of a foreign model; raise ModelError for one too many."""
+    assert source.features is not None
+    check_foreign(options)
+    return options.at(foreign_architecture(Path(source.features).stem))
+
+
+def check_foreign(options: ConvertOptions) -> None:
     """Raise ModelError for options that need more layers than a foreign model shows."""
+    strategy = options.strategy
     given = {
-        "--replay-layer": replay_layer is not None,
-        "--pooled": pooled,
-        "--adapt-moments": adapt_moments,
+        "--replay-layer": options.replay_layer is not None,
+        "--pooled": options.pooled,
+        "--adapt-moments": options.adapt_moments,
     }
-    if quantises:
+    if options.quantise is not None:
         raise ModelError(
             "Expected no --quantize with --features, whose model is used as it is, got both; leave "
             "--quantize out, and quantise the model with the tool that made it"

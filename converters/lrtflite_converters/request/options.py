@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 from lrtflite.arguments import whole_number
 from lrtflite.bundle.training import Training
 from lrtflite.errors import ModelError
-from lrtflite.networks.architecture import MOST_CLASSES, NETWORKS, Architecture
+from lrtflite.networks.architecture import MOST_CLASSES, Architecture
+from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
 from lrtflite.replay.memory import check_memory
 from lrtflite_converters.quantise.options import QuantiseOptions
 from lrtflite_converters.request.defaults import (
@@ -29,17 +30,17 @@ SEED_MEMORY = 500
 
 
 @dataclass(frozen=True)
-class ExportOptions:
+class ConvertOptions:
     """Options of a bundle. None stands for the default at the replay layer.
 
     With `pooled`, latents are the replay layer's output averaged over all pixels. `preset` replaces
     the defaults of rates, mini-batch and epochs. `rates` are numbers by name, as in
-    `Training.with_options`. `seed_memory` is the number of latents that ship
-    with a model trained on the host. With `quantise`, features and latents are int8. `own` is the
-    architecture of a user's own model, in the place of `network`.
+    `Training.with_options`. `seed_memory` is the number of latents that ship with a model trained
+    on the host. With `quantise`, features and latents are int8.
+
+    They are checked once the layers of the network are known, see `at`.
     """
 
-    network: str = "mobilenet_v1"
     replay_layer: str | None = None
     strategy: str | None = None
     preset: str | None = None
@@ -56,7 +57,18 @@ class ExportOptions:
     rates: Mapping[str, float] = field(default_factory=dict)
     seed_memory: int = SEED_MEMORY
     quantise: QuantiseOptions | None = None
-    own: Architecture | None = None
+
+    def at(self, architecture: Architecture) -> Conversion:
+        """Return these options with the layers of a network; raise ModelError for a wrong one."""
+        given = {each.name: getattr(self, each.name) for each in fields(ConvertOptions)}
+        return Conversion(**given, architecture=architecture)
+
+
+@dataclass(frozen=True)
+class Conversion(ConvertOptions):
+    """Options of a bundle together with the layers of its network; they fit each other."""
+
+    architecture: Architecture = MOBILENET_V1
 
     def __post_init__(self) -> None:
         place = self.place(MEASURED_FEATURES)
@@ -85,10 +97,6 @@ class ExportOptions:
             )
         whole_number("seed_memory", self.seed_memory)
         self._check_classes()
-
-    @property
-    def architecture(self) -> Architecture:
-        return NETWORKS.choose(self.network) if self.own is None else self.own
 
     @property
     def layer(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lrtflite.errors import ModelError
 from lrtflite.labels import check_label
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 
 # Free slots next to labelled ones: the number that the paper's app adds to its ten classes.
 FREE_SLOTS = 5
@@ -14,7 +14,7 @@ FREE_SLOTS = 5
 DEFAULT_SLOTS = 50
 
 
-def slot_labels(options: ExportOptions, learned: Sequence[str]) -> tuple[str | None, ...]:
+def slot_labels(options: Conversion, learned: Sequence[str]) -> tuple[str | None, ...]:
     """Return the label of each slot; `learned` are the labels that the network knows already."""
     labels = [check_label(label) for label in options.labels or learned]
     slots = options.classes or (len(labels) + FREE_SLOTS if labels else DEFAULT_SLOTS)

@@ -20,7 +20,7 @@ from lrtflite_converters.blocks.pooling import Pooling
 from lrtflite_converters.blocks.split import blocks_above, blocks_below
 from lrtflite_converters.blocks.unit import Unit
 from lrtflite_converters.features.latent_range import latent_range
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 
 layers = keras.layers
 
@@ -171,7 +171,7 @@ def test_names_that_are_no_replay_layer(name: str, message: str) -> None:
 )
 def test_options_that_cannot_work(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        ExportOptions(**{"replay_layer": "conv5_4/dw", **options})
+        Conversion(**{"replay_layer": "conv5_4/dw", **options})
 
 
 @pytest.mark.parametrize(
@@ -194,4 +194,4 @@ def test_options_that_cannot_work(options: dict[str, Any], message: str) -> None
 )
 def test_values_that_no_session_could_have(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        ExportOptions(**{"replay_layer": "conv5_4/dw", **options})
+        Conversion(**{"replay_layer": "conv5_4/dw", **options})

@@ -13,9 +13,9 @@ from lrtflite.errors import ModelError
 from lrtflite.host.network import Network
 from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite_converters.blocks.split import blocks_below
-from lrtflite_converters.convert.writing import split_network
+from lrtflite_converters.conversion.writing import split_network
 from lrtflite_converters.features.features import AdaptingFeatures, Features
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 
 RESTING = ("conv6/sep", "pool6")
 CLOSED_FORMS = ("lda", "ncm")
@@ -30,11 +30,11 @@ def network() -> Network:
 @pytest.mark.parametrize("layer", REPLAY_LAYERS)
 def test_closed_forms_are_refused_where_a_trunk_would_train(layer: str, strategy: str) -> None:
     if layer in RESTING:
-        assert ExportOptions(replay_layer=layer, strategy=strategy).strategy_name == strategy
+        assert Conversion(replay_layer=layer, strategy=strategy).strategy_name == strategy
         return
     message = f"the strategy '{strategy}' at conv6/sep or pool6, got the replay layer '{layer}'"
     with pytest.raises(ModelError, match=message):
-        ExportOptions(replay_layer=layer, strategy=strategy)
+        Conversion(replay_layer=layer, strategy=strategy)
 
 
 @pytest.mark.parametrize("strategy", [None, "cwr", *CLOSED_FORMS])
@@ -43,17 +43,17 @@ def test_every_layer_between_the_frames_and_pool6_can_be_pooled(
     layer: str, strategy: str | None
 ) -> None:
     if layer not in ("images", "pool6"):
-        options = ExportOptions(replay_layer=layer, strategy=strategy, pooled=True)
+        options = Conversion(replay_layer=layer, strategy=strategy, pooled=True)
         assert options.strategy_name == (strategy or "cwr")
         return
     message = f"between images and pool6 with --pooled, got '{layer}'; leave --pooled out"
     with pytest.raises(ModelError, match=message):
-        ExportOptions(replay_layer=layer, strategy=strategy, pooled=True)
+        Conversion(replay_layer=layer, strategy=strategy, pooled=True)
 
 
 def test_nothing_is_left_to_train_above_an_average() -> None:
     with pytest.raises(ModelError, match="no --pooled with the strategy 'ar1free'"):
-        ExportOptions(replay_layer="conv5_6/sep", strategy="ar1free", pooled=True)
+        Conversion(replay_layer="conv5_6/sep", strategy="ar1free", pooled=True)
 
 
 @pytest.mark.parametrize("adapts", [False, True])
@@ -62,7 +62,7 @@ def test_nothing_is_left_to_train_above_an_average() -> None:
 def test_pooled_latents_are_the_average_of_the_layer(
     layer: str, strategy: str, adapts: bool
 ) -> None:
-    options = ExportOptions(
+    options = Conversion(
         replay_layer=layer, strategy=strategy, pooled=True, classes=3, adapt_moments=adapts
     )
     parts = split_network(network(), options)

@@ -14,12 +14,12 @@ import tf_keras as keras
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
-from lrtflite_converters.convert import on_device
-from lrtflite_converters.convert.convert import export_features
+from lrtflite_converters.conversion import on_device
+from lrtflite_converters.conversion.making import make_bundle_of_features
 from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.foreign.features import read_features
 from lrtflite_converters.request.foreign import check_foreign, foreign_architecture
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion, ConvertOptions
 from lrtflite_converters.request.scaling import read_scaling
 from lrtflite_converters.request.source import Source
 
@@ -128,9 +128,9 @@ def test_a_bundle_on_every_runtime(strategy: str, tmp_path: Path) -> None:
     else:
         quantised(path, tf.int8)
     scaling = read_scaling("-1..1") if strategy == "cwr" else None
-    options = ExportOptions(own=foreign_architecture("model"), strategy=strategy, classes=4)
+    options = Conversion(architecture=foreign_architecture("model"), strategy=strategy, classes=4)
     out = Destination.at(tmp_path / "bundle", replace=False)
-    manifest = Bundle.open(export_features(path, scaling, out, options=options)).manifest
+    manifest = Bundle.open(make_bundle_of_features(path, scaling, out, options=options)).manifest
     assert (manifest.network, manifest.replay_layer) == ("model", "features")
     assert (manifest.input_size, manifest.latent_shape) == (SIZE, (FEATURES,))
     assert not manifest.trains_trunk
@@ -145,10 +145,10 @@ def test_a_runtime_that_cannot_run_it_is_named(
 
     monkeypatch.setattr(on_device, "verify", fail)
     path = exported(network(), tmp_path / "model.tflite")
-    options = ExportOptions(own=foreign_architecture("model"), strategy="ncm", classes=4)
+    options = Conversion(architecture=foreign_architecture("model"), strategy="ncm", classes=4)
     out = Destination.at(tmp_path / "bundle", replace=False)
     with pytest.raises(ConversionError, match=r"CONV_2D v9; export model.tflite with another ver"):
-        export_features(path, read_scaling("0..1"), out, options=options)
+        make_bundle_of_features(path, read_scaling("0..1"), out, options=options)
     assert not (tmp_path / "bundle").exists()
 
 
@@ -224,9 +224,8 @@ def test_files_that_are_not_tflite(tmp_path: Path) -> None:
     ],
 )
 def test_options_that_need_other_layers(options: dict[str, Any], message: str) -> None:
-    given = {"strategy": None, "replay_layer": None, "pooled": False, "adapt_moments": False}
     with pytest.raises(ModelError, match=message):
-        check_foreign(**{**given, **options})
+        check_foreign(ConvertOptions(**options))
 
 
 @pytest.mark.parametrize("other", [{"model": "x"}, {"weights": "demo"}, {"alpha": 0.5}])

@@ -9,8 +9,8 @@ import pytest
 from keras_reference import small_network
 from lrtflite.bundle.manifest import MERGING, REFUSE, SUM_BY_CLASS
 from lrtflite.host.network import Network
-from lrtflite_converters.convert.writing import split_network
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.conversion.writing import split_network
+from lrtflite_converters.request.options import Conversion
 
 SLOTS = 3
 
@@ -22,7 +22,7 @@ def network() -> Network:
 
 @pytest.mark.parametrize("strategy", ["lda", "ncm", "cwr"])
 def test_every_tensor_has_a_rule_that_fits_it(strategy: str) -> None:
-    options = ExportOptions(strategy=strategy, classes=SLOTS)
+    options = Conversion(strategy=strategy, classes=SLOTS)
     head = split_network(network(), options).head
     rules = head.merging
     assert set(rules) == set(head.state)

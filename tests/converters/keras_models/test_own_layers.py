@@ -13,8 +13,8 @@ from click.testing import CliRunner
 
 from lrtflite.errors import ModelError
 from lrtflite_cli.commands.layers import command
-from lrtflite_converters.convert.writing import split_network
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.conversion.writing import split_network
+from lrtflite_converters.request.options import Conversion
 from own_models import joined, nested, plain, saved
 
 
@@ -30,7 +30,7 @@ def test_a_replay_layer_that_cannot_be(layer: str, message: str, tmp_path: Path)
     network = saved(nested(), tmp_path / "own.keras")
     assert network.architecture.usable == ("swish", "top_conv", "pooled")
     with pytest.raises(ModelError, match=message):
-        ExportOptions(own=network.architecture, replay_layer=layer)
+        Conversion(architecture=network.architecture, replay_layer=layer)
 
 
 @pytest.mark.parametrize(
@@ -43,13 +43,13 @@ def test_a_replay_layer_that_cannot_be(layer: str, message: str, tmp_path: Path)
 def test_a_layer_inside_a_unit(layer: str, message: str, tmp_path: Path) -> None:
     network = saved(joined(), tmp_path / "own.keras")
     with pytest.raises(ModelError, match=message):
-        ExportOptions(own=network.architecture, replay_layer=layer)
+        Conversion(architecture=network.architecture, replay_layer=layer)
 
 
 def test_a_layer_that_does_nothing_names_the_one_below(tmp_path: Path) -> None:
     network = saved(plain(), tmp_path / "own.keras")
     with pytest.raises(ModelError, match="only passes on its input; choose 'hidden'"):
-        ExportOptions(own=network.architecture, replay_layer="dropout")
+        Conversion(architecture=network.architecture, replay_layer="dropout")
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_options_that_a_model_does_not_allow(
 ) -> None:
     network = saved(build(), tmp_path / "own.keras")
     with pytest.raises(ModelError, match=message):
-        split_network(network, ExportOptions(own=network.architecture, **given))
+        split_network(network, Conversion(architecture=network.architecture, **given))
 
 
 def test_a_model_that_ends_with_an_image_is_averaged(tmp_path: Path) -> None:

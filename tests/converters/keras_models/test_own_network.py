@@ -18,13 +18,13 @@ from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.split import blocks_above
-from lrtflite_converters.convert import on_device
-from lrtflite_converters.convert.convert import find_network
-from lrtflite_converters.convert.writing import export_bundle, split_network
+from lrtflite_converters.conversion import on_device
+from lrtflite_converters.conversion.making import find_network
+from lrtflite_converters.conversion.writing import make_bundle, split_network
 from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.keras_models.network import OwnNetwork
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 from lrtflite_converters.request.source import Source
 from lrtflite_converters.training import trunk as trunk_module
 from own_models import SIZE, features_of, joined, nested, plain, randomise, saved
@@ -213,17 +213,17 @@ def unmeasured(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("unmeasured")
 @pytest.mark.parametrize("strategy", ["ar1"])
 def test_a_bundle_of_biases_and_relu_trains_on_every_runtime(strategy: str, tmp_path: Path) -> None:
-    """`export_bundle` runs the golden sessions on each installed runtime."""
+    """`make_bundle` runs the golden sessions on each installed runtime."""
     network = saved(randomise(plain()), tmp_path / "own.keras")
-    options = ExportOptions(
-        own=network.architecture,
+    options = Conversion(
+        architecture=network.architecture,
         replay_layer="halved",
         strategy=strategy,
         batch_size=8,
         classes=4,
         replay_size=10,
     )
-    path = export_bundle(network, tmp_path / "bundle", options=options)
+    path = make_bundle(network, tmp_path / "bundle", options=options)
     manifest = Bundle.open(path).manifest
     assert (manifest.network, manifest.replay_layer) == ("own", "halved")
     assert manifest.trains_trunk
@@ -240,15 +240,15 @@ def test_a_bundle_of_biases_and_relu_trains_on_every_runtime(strategy: str, tmp_
 )
 def test_a_bundle_with_sums_trains_on_every_runtime(given: dict[str, Any], tmp_path: Path) -> None:
     network = saved(randomise(joined()), tmp_path / "own.keras")
-    options = ExportOptions(
-        own=network.architecture,
+    options = Conversion(
+        architecture=network.architecture,
         batch_size=8,
         new_per_batch=2,
         classes=4,
         replay_size=10,
         **given,
     )
-    manifest = Bundle.open(export_bundle(network, tmp_path / "b", options=options)).manifest
+    manifest = Bundle.open(make_bundle(network, tmp_path / "b", options=options)).manifest
     assert manifest.pooled == given.get("pooled", False)
     assert manifest.adapt_moments == given.get("adapt_moments", False)
 
@@ -261,7 +261,7 @@ def test_the_learning_rate_fits_the_size_of_the_features(tmp_path: Path) -> None
         hidden = model.get_layer("hidden")
         hidden.set_weights([factor * weight for weight in hidden.get_weights()])
         network = saved(model, tmp_path / "own.keras")
-        options = ExportOptions(own=network.architecture, strategy="cwr")
+        options = Conversion(architecture=network.architecture, strategy="cwr")
         rates.append(split_network(network, options).training.rates["lr"].value)
     assert rates[0] / rates[1] == pytest.approx(4.0, rel=1e-3)
 

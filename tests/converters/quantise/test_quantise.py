@@ -16,8 +16,8 @@ from lrtflite.errors import ModelError
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.network import Network
 from lrtflite_converters.blocks.block import Chain
-from lrtflite_converters.convert import writing as export
-from lrtflite_converters.convert.writing import SplitNetwork, export_bundle, split_network
+from lrtflite_converters.conversion import writing as export
+from lrtflite_converters.conversion.writing import SplitNetwork, make_bundle, split_network
 from lrtflite_converters.quantise import MODES, SUMMARIES, aware_training
 from lrtflite_converters.quantise.aware_training import fine_tune, output_ranges
 from lrtflite_converters.quantise.bias_correction import correct_biases
@@ -30,7 +30,7 @@ from lrtflite_converters.quantise.options import QuantiseOptions
 from lrtflite_converters.quantise.preparation import Preparation, rounded_kernel
 from lrtflite_converters.quantise.scaling import FrameScaling
 from lrtflite_converters.quantise.wrapping import wrap
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 from lrtflite_converters.request.strategies import STRATEGIES
 from lrtflite_converters.training.trunk import Trunk
 from quantised_bundles import waves
@@ -46,7 +46,7 @@ def network() -> Network:
 
 @cache
 def split(layer: str, strategy: str, pooled: bool) -> SplitNetwork:
-    options = ExportOptions(
+    options = Conversion(
         replay_layer=layer,
         strategy=strategy,
         pooled=pooled,
@@ -138,10 +138,10 @@ def test_every_strategy_takes_int8_latents(strategy: str, monkeypatch: pytest.Mo
         "new_per_batch": 2,
     }
     try:
-        options = ExportOptions(replay_layer="conv5_6/sep", quantise=INT8, **given)
+        options = Conversion(replay_layer="conv5_6/sep", quantise=INT8, **given)
         made = split("conv5_6/sep", "lda", False)
     except ModelError:
-        options = ExportOptions(replay_layer="conv4_1/sep", pooled=True, quantise=INT8, **given)
+        options = Conversion(replay_layer="conv4_1/sep", pooled=True, quantise=INT8, **given)
         made = split("conv4_1/sep", "ncm", True)
     monkeypatch.setattr(export, "quantise", lambda *_, **__: made.features)
     monkeypatch.setattr(export, "compare", lambda *_: made.quantisation)
@@ -236,9 +236,9 @@ def test_a_failed_fine_tuning_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(aware_training, "RATE", float("nan"))
-    options = ExportOptions(classes=3, quantise=QuantiseOptions("qat", "waves", epochs=1))
+    options = Conversion(classes=3, quantise=QuantiseOptions("qat", "waves", epochs=1))
     with pytest.raises(ModelError, match="finite loss of fine-tuning, got nan"):
-        export_bundle(network(), tmp_path / "b", options=options, calibration=CALIBRATION)
+        make_bundle(network(), tmp_path / "b", options=options, calibration=CALIBRATION)
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,7 +8,7 @@ from click.testing import CliRunner
 from lrtflite.networks.mobilenet_v1 import MOBILENET_V1, REPLAY_LAYERS
 from lrtflite_cli.commands.convert import command
 from lrtflite_converters.request.defaults import Place, sgd_feeding, sgd_rates
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 
 QUICK = REPLAY_LAYERS[REPLAY_LAYERS.index("conv3_1/dw") :]
 RESTING = ("conv6/sep", "pool6")
@@ -25,7 +25,7 @@ def test_help_names_the_rates_of_a_bundle() -> None:
 
 @pytest.mark.parametrize("layer", REPLAY_LAYERS)
 def test_every_layer_has_its_own(layer: str) -> None:
-    options = ExportOptions(replay_layer=layer)
+    options = Conversion(replay_layer=layer)
     assert options.minibatch == ((120, 20) if layer == "pool6" else (128, 21))
     assert options.memory == (1500, "algorithm1", "raw")
     training = options.training(1024)
@@ -47,18 +47,18 @@ def test_every_layer_has_its_own(layer: str) -> None:
 
 @pytest.mark.parametrize("layer", ["conv4_1/dw", "pool6"])
 def test_moments_that_adapt_have_a_rate(layer: str) -> None:
-    found = ExportOptions(replay_layer=layer, adapt_moments=True).training(1024)
+    found = Conversion(replay_layer=layer, adapt_moments=True).training(1024)
     others = {"r_max", "d_max"} if layer == "pool6" else TRUNK
     assert set(found.rates) == {*LAST, *others, "adapt_rate"}
     assert found.values["adapt_rate"] == pytest.approx(1 - 0.99995)
 
 
 def test_a_memory_of_its_own() -> None:
-    assert ExportOptions(replay_size=0, policy="balanced").memory == (0, "balanced", "raw")
+    assert Conversion(replay_size=0, policy="balanced").memory == (0, "balanced", "raw")
     # A closed form above a trunk is refitted from the memory, so each class has its share of it.
-    deep = ExportOptions(replay_layer="conv5_4/dw", strategy="lda")
+    deep = Conversion(replay_layer="conv5_4/dw", strategy="lda")
     assert deep.memory == (1500, "balanced", "raw")
-    assert ExportOptions(strategy="lda").memory == (0, "algorithm1", "raw")
+    assert Conversion(strategy="lda").memory == (0, "algorithm1", "raw")
 
 
 def test_native_rehearsal_has_the_rates_of_the_paper() -> None:
@@ -68,7 +68,7 @@ def test_native_rehearsal_has_the_rates_of_the_paper() -> None:
 
 
 def test_a_narrow_network_has_a_larger_rate() -> None:
-    options = ExportOptions(replay_layer="conv6/dw")
+    options = Conversion(replay_layer="conv6/dw")
     wide, narrow = (options.training(features).values for features in (1024, 256))
     assert narrow["lr"] == pytest.approx(4 * wide["lr"])
     assert narrow["trunk_lr"] == wide["trunk_lr"]
@@ -76,7 +76,7 @@ def test_a_narrow_network_has_a_larger_rate() -> None:
 
 def test_what_is_given_wins() -> None:
     given = {"lr": 0.5, "trunk_lr": 0.25, "epochs": 7}
-    found = ExportOptions(replay_layer="conv6/dw", rates=given).training(256)
+    found = Conversion(replay_layer="conv6/dw", rates=given).training(256)
     assert {name: found.values[name] for name in given} == given
     assert found.least_steps == sgd_feeding(Place(MOBILENET_V1, "conv6/dw")).least_steps
 
@@ -98,12 +98,12 @@ def test_what_is_given_wins() -> None:
 def test_quick_steps_go_on_until_a_session_has_been_learned(
     layer: str, strategy: str, extra: tuple[int, float]
 ) -> None:
-    found = ExportOptions(replay_layer=layer, strategy=strategy).training(1024).feeding
+    found = Conversion(replay_layer=layer, strategy=strategy).training(1024).feeding
     assert (found.extra_steps, found.enough_loss) == extra
 
 
 def test_chosen_epochs_are_exact() -> None:
-    found = ExportOptions(rates={"epochs": 7}).training(1024).feeding
+    found = Conversion(rates={"epochs": 7}).training(1024).feeding
     assert (found.epochs, found.extra_steps) == (7, 0)
-    patient = ExportOptions(rates={"epochs": 7, "extra_steps": 9}).training(1024).feeding
+    patient = Conversion(rates={"epochs": 7, "extra_steps": 9}).training(1024).feeding
     assert (patient.extra_steps, patient.enough_loss) == (9, 0.01)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lrtflite.errors import InputError, ModelError
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 
 
 def values(layer: str, strategy: str | None = None, **options: object) -> dict[str, float]:
-    chosen = ExportOptions(
+    chosen = Conversion(
         replay_layer=layer,
         strategy=strategy,
         preset="paper",
@@ -39,7 +39,7 @@ def test_latent_replay_as_in_the_paper() -> None:
         "r_max": 1.25,
         "d_max": 0.5,
     }
-    options = ExportOptions(replay_layer="conv5_4/dw", preset="paper")
+    options = Conversion(replay_layer="conv5_4/dw", preset="paper")
     assert options.minibatch == (128, 21)
     assert options.memory == (1500, "algorithm1", "raw")
 
@@ -49,7 +49,7 @@ def test_native_rehearsal_and_the_last_layer_alone() -> None:
     found = values("pool6")
     assert (found["lr"], found["first_lr"], found["head_start"]) == (0.003, 0.001, 0.0)
     assert "first_trunk_lr" not in found
-    assert ExportOptions(preset="paper").minibatch == (128, 21)
+    assert Conversion(preset="paper").minibatch == (128, 21)
     adapting = values("pool6", adapt_moments=True)
     assert adapting["adapt_rate"] == pytest.approx(1 - 0.99995)
     assert (adapting["r_max"], adapting["d_max"]) == (1.25, 0.5)
@@ -67,13 +67,13 @@ def test_strategies_with_values_of_their_own() -> None:
 
 def test_a_rate_replaces_the_preset_and_the_preset_the_default() -> None:
     assert values("pool6", rates={"lr": 0.5})["lr"] == 0.5
-    assert ExportOptions(preset="paper", batch_size=64).minibatch == (64, 10)
+    assert Conversion(preset="paper", batch_size=64).minibatch == (64, 10)
 
 
 def test_what_does_not_fit_is_refused_by_name() -> None:
     with pytest.raises(InputError, match=r"a preset of paper, got 'papers'; did you mean 'paper'"):
-        ExportOptions(preset="papers")
+        Conversion(preset="papers")
     with pytest.raises(ModelError, match=r"cwr, ar1free.* with --preset paper, got 'lda'; leave"):
-        ExportOptions(preset="paper", strategy="lda")
+        Conversion(preset="paper", strategy="lda")
     with pytest.raises(ModelError, match="no --pooled with --preset paper"):
-        ExportOptions(preset="paper", replay_layer="conv5_6/sep", pooled=True)
+        Conversion(preset="paper", replay_layer="conv5_6/sep", pooled=True)

@@ -15,9 +15,9 @@ from lrtflite.host.network import Network
 from lrtflite.networks.mobilenet_v2 import MOBILENET_V2, REPLAY_LAYERS
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.split import blocks_above
-from lrtflite_converters.convert.writing import split_network
+from lrtflite_converters.conversion.writing import split_network
 from lrtflite_converters.features.latent_range import latent_range
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 from lrtflite_converters.request.strategies import STRATEGIES
 from trunk_head import SLOTS, begin, make_head, scalars, trunk_state
 
@@ -85,5 +85,5 @@ def test_the_range_of_linear_bottlenecks_has_both_signs(network: Network) -> Non
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if STRATEGIES[name].trunk])
 def test_trunk_strategies_split_the_network(network: Network, strategy: str) -> None:
-    options = ExportOptions(network="mobilenet_v2", replay_layer="block_14", strategy=strategy)
+    options = Conversion(architecture=MOBILENET_V2, replay_layer="block_14", strategy=strategy)
     assert split_network(network, options).head.trunk.trains

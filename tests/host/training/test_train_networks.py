@@ -11,7 +11,7 @@ from coloured_source import ColouredSource
 from lrtflite.errors import InputError, ModelError
 from lrtflite.host.training import BACKBONE, train
 from lrtflite_cli.options.train import chosen_options
-from lrtflite_converters.convert.convert import find_network
+from lrtflite_converters.conversion.making import find_network
 from lrtflite_converters.request.source import Source
 
 

@@ -33,8 +33,8 @@ from lrtflite.host.network import Network
 from lrtflite.runtime.model import describe_runtime, installed_runtimes
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.blocks.split import blocks_above, blocks_below
-from lrtflite_converters.convert import on_device
-from lrtflite_converters.convert.golden import check_latents, check_split, golden_vectors
+from lrtflite_converters.conversion import on_device
+from lrtflite_converters.conversion.golden import check_latents, check_split, golden_vectors
 from lrtflite_converters.features.features import AdaptingFeatures, Features
 from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.foreign.features import ForeignFeatures
@@ -43,7 +43,7 @@ from lrtflite_converters.heads.head import Head, HeadPlan
 from lrtflite_converters.quantise.calibration import Calibration, read_calibration
 from lrtflite_converters.quantise.features import QuantisedFeatures
 from lrtflite_converters.quantise.quantised import compare, quantise
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 from lrtflite_converters.request.slot_labels import slot_labels
 from lrtflite_converters.tflite.convert import op_names
 from lrtflite_converters.tflite.signature import SignedModule
@@ -71,11 +71,11 @@ class SplitNetwork:
     quantisation: Quantisation | None = None
 
 
-def export_bundle(
+def make_bundle(
     network: Network,
     out: str | Path | Destination,
     *,
-    options: ExportOptions,
+    options: Conversion,
     batch: FirstBatch | None = None,
     calibration: Calibration | None = None,
     replace: bool = False,
@@ -100,11 +100,11 @@ def write_bundle(
     parts: SplitNetwork,
     destination: Destination,
     *,
-    options: ExportOptions,
+    options: Conversion,
     batch: FirstBatch | None = None,
     stage: Stage = lambda text: None,
 ) -> Path:
-    """Convert the two models of a bundle and write it; see `export_bundle`."""
+    """Convert the two models of a bundle and write it; see `make_bundle`."""
     stage("converting the features")
     contents = {FEATURES_FILE: parts.features.to_bytes()}
     stage("converting the head")
@@ -123,7 +123,7 @@ def write_bundle(
 
 def split_network(
     network: Network,
-    options: ExportOptions,
+    options: Conversion,
     *,
     calibration: Calibration | None = None,
     stage: Stage = lambda text: None,
@@ -177,7 +177,7 @@ def split_network(
 
 
 def make_head(
-    options: ExportOptions, training: Training, trunk: Trunk, *, slots: int, original: Chain
+    options: Conversion, training: Training, trunk: Trunk, *, slots: int, original: Chain
 ) -> Head:
     """Return the head of the chosen strategy; see `HeadPlan`."""
     strategy = options.chosen_strategy
@@ -193,7 +193,7 @@ def make_head(
     return HEADS.choose(strategy.head_at(options.place(trunk.features)))(plan)
 
 
-def _float_features(network: Network, options: ExportOptions, *, group: int) -> Features:
+def _float_features(network: Network, options: Conversion, *, group: int) -> Features:
     layer, pooled = options.layer, options.pooled
     if not options.adapt_moments:
         return Features(network, layer, pooled=pooled)
@@ -206,7 +206,7 @@ def _float_features(network: Network, options: ExportOptions, *, group: int) -> 
     return AdaptingFeatures(network, layer, below, group=group, pooled=pooled)
 
 
-def _taken(training: Training, options: ExportOptions, *models: SignedModule) -> Training:
+def _taken(training: Training, options: Conversion, *models: SignedModule) -> Training:
     """Return the training without rates that no signature takes, such as an absent norm's."""
     signatures = [each for model in models for each in model.signatures.values()]
     taken = {name for signature in signatures for name in signature.inputs}
@@ -221,7 +221,7 @@ def _taken(training: Training, options: ExportOptions, *models: SignedModule) ->
     )
 
 
-def _manifest(options: ExportOptions, parts: SplitNetwork) -> Manifest:
+def _manifest(options: Conversion, parts: SplitNetwork) -> Manifest:
     replay_size, policy, codec = options.memory
     return Manifest(
         network=options.architecture.name,

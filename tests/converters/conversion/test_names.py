@@ -10,9 +10,9 @@ import pytest
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite_cli.options.rates import SHORT_FORMS
-from lrtflite_converters.convert.convert import find_network
-from lrtflite_converters.convert.writing import split_network
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.conversion.making import find_network
+from lrtflite_converters.conversion.writing import split_network
+from lrtflite_converters.request.options import Conversion
 from lrtflite_converters.request.source import Source
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +37,7 @@ SOURCES = [
 ]
 
 
-def names_in_graphs(options: ExportOptions) -> set[str]:
+def names_in_graphs(options: Conversion) -> set[str]:
     """Return the names of a bundle's tensors and rates, before conversion."""
     parts = split_network(find_network(Source(input_size=32)), options)
     saves = [part.signatures.get("save") for part in (parts.features, parts.head)]
@@ -50,10 +50,10 @@ def names() -> frozenset[str]:
     manifest = Bundle.open(ROOT / "lrtflite" / "demo_bundle").manifest
     found = {*manifest.merging, *manifest.rates}
     assert {"cw", "past", "momentum"} <= found
-    found |= names_in_graphs(ExportOptions(replay_layer="conv5_4/dw", classes=3, batch_size=4))
+    found |= names_in_graphs(Conversion(replay_layer="conv5_4/dw", classes=3, batch_size=4))
     assert {"trunk_lr", "moment_rate", "r_max", "d_max"} <= found
     found |= names_in_graphs(
-        ExportOptions(adapt_moments=True, classes=3, batch_size=4, new_per_batch=2)
+        Conversion(adapt_moments=True, classes=3, batch_size=4, new_per_batch=2)
     )
     assert "adapt_rate" in found
     assert len(found) > 30

@@ -25,7 +25,7 @@ from lrtflite_converters.features.features import Features
 from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.foreign.features import ForeignFeatures
 from lrtflite_converters.heads.head import Head
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 
 # Frames, and the classes that share them: a class of one frame has no variance, so values computed
 # from variances within classes would not be checked.
@@ -59,7 +59,7 @@ def check_latents(network: Network, features: Features) -> None:
     _check_values(network.model, features.run("extract", frames=frames)["latents"])
 
 
-def check_split(network: Network, features: Features, head: Head, options: ExportOptions) -> None:
+def check_split(network: Network, features: Features, head: Head, options: Conversion) -> None:
     """Raise unless features and head together compute what the network does, with finite values.
 
     `features` are those before quantisation.

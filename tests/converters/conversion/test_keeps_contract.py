@@ -16,8 +16,8 @@ from lrtflite.contract.checking import breaches
 from lrtflite.contract.signatures import FEATURES, HEAD
 from lrtflite.host.network import Network
 from lrtflite.runtime.model import Signature, Tensor
-from lrtflite_converters.convert.writing import SplitNetwork, split_network
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.conversion.writing import SplitNetwork, split_network
+from lrtflite_converters.request.options import Conversion
 
 FLOAT = np.dtype(np.float32)
 Signatures = dict[str, Signature]
@@ -30,7 +30,7 @@ def network() -> Network:
 
 @cache
 def made(replay_layer: str, adapts: bool) -> tuple[Manifest, SplitNetwork]:
-    options = ExportOptions(
+    options = Conversion(
         replay_layer=replay_layer,
         classes=3,
         batch_size=6,

@@ -22,10 +22,10 @@ from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite.networks.mobilenet_v1 import REPLAY_LAYERS
 from lrtflite.state.initial import shipped_labels
-from lrtflite_converters.convert.convert import convert
-from lrtflite_converters.convert.writing import export_bundle
+from lrtflite_converters.conversion.convert import convert
+from lrtflite_converters.conversion.writing import make_bundle
 from lrtflite_converters.features.features import Features
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.options import Conversion
 from lrtflite_converters.request.source import Source, read_labels
 from lrtflite_converters.tflite.convert import to_tflite
 
@@ -45,8 +45,8 @@ def model() -> keras.Model:
 @pytest.fixture(scope="module")
 def bundle(model: keras.Model, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
     out = tmp_path_factory.mktemp("export") / "deep" / "bundle"
-    options = ExportOptions(batch_size=10, new_per_batch=3, replay_size=70, policy="balanced")
-    return Bundle.open(export_bundle(as_network(model), out, options=options))
+    options = Conversion(batch_size=10, new_per_batch=3, replay_size=70, policy="balanced")
+    return Bundle.open(make_bundle(as_network(model), out, options=options))
 
 
 DEVICE = """
@@ -103,19 +103,19 @@ def test_a_bundle_is_replaced_and_anything_else_is_not(
     out.mkdir()
     (out / "thesis.tex").write_text("years of work")
     with pytest.raises(BundleError, match="new or empty folder"):
-        export_bundle(network, out, options=ExportOptions())
+        make_bundle(network, out, options=Conversion())
     # A folder with a manifest and other files is not a bundle.
     (out / "manifest.json").write_text("{}")
     with pytest.raises(BundleError, match="a bundle and nothing else"):
-        export_bundle(network, out, options=ExportOptions())
+        make_bundle(network, out, options=Conversion())
     assert (out / "thesis.tex").read_text() == "years of work"
     before = bundle.manifest
-    options = ExportOptions(batch_size=10, new_per_batch=3)
+    options = Conversion(batch_size=10, new_per_batch=3)
     another = dataclasses.replace(network, origin="another")
     with pytest.raises(BundleError, match=r"got the bundle .* give --replace"):
-        export_bundle(another, bundle.path, options=options)
+        make_bundle(another, bundle.path, options=options)
     assert Bundle.open(bundle.path).manifest == before
-    export_bundle(another, bundle.path, options=options, replace=True)
+    make_bundle(another, bundle.path, options=options, replace=True)
     assert Bundle.open(bundle.path).manifest.backbone == "another"
     assert before.backbone == "a test"
     assert [path.name for path in bundle.path.parent.iterdir()] == ["bundle"]
@@ -123,27 +123,27 @@ def test_a_bundle_is_replaced_and_anything_else_is_not(
 
 def test_options_are_checked() -> None:
     with pytest.raises(ModelError, match=r"got 'pool7'; did you mean 'pool6'"):
-        ExportOptions(replay_layer="pool7")
+        Conversion(replay_layer="pool7")
     for layer in REPLAY_LAYERS[:-1]:
-        assert ExportOptions(replay_layer=layer).minibatch == (128, 21)
-    assert ExportOptions(replay_layer="pool6").minibatch == (120, 20)
+        assert Conversion(replay_layer=layer).minibatch == (128, 21)
+    assert Conversion(replay_layer="pool6").minibatch == (120, 20)
     with pytest.raises(ModelError, match="1 to 10 new patterns"):
-        ExportOptions(batch_size=10, new_per_batch=11)
+        Conversion(batch_size=10, new_per_batch=11)
     with pytest.raises(ModelError, match="distinct"):
-        ExportOptions(labels=("a", "a"))
+        Conversion(labels=("a", "a"))
     with pytest.raises(ModelError, match="Expected 1 to 100,000 classes, got 0"):
-        ExportOptions(classes=0)
+        Conversion(classes=0)
     with pytest.raises(ModelError, match="at most 4096, got 1,000,000"):
-        ExportOptions(batch_size=10**6)
+        Conversion(batch_size=10**6)
 
 
 def test_labels_and_slots_must_fit(model: keras.Model, tmp_path: Path) -> None:
     for options, message in (
-        (ExportOptions(classes=2), "at least 3 classes"),
-        (ExportOptions(labels=("a", "b")), "3 classes that the model has learned"),
+        (Conversion(classes=2), "at least 3 classes"),
+        (Conversion(labels=("a", "b")), "3 classes that the model has learned"),
     ):
         with pytest.raises(ModelError, match=message):
-            export_bundle(as_network(model), tmp_path / "out", options=options)
+            make_bundle(as_network(model), tmp_path / "out", options=options)
         assert not (tmp_path / "out").exists()
 
 
@@ -202,7 +202,7 @@ def test_a_model_without_the_layer() -> None:
 def test_an_untrained_network_is_refused(tmp_path: Path) -> None:
     fading = mobilenet_v1(alpha=0.125, input_size=32, classes=0)
     with pytest.raises(ModelError, match="Expected a trained network"):
-        export_bundle(as_network(fading), tmp_path / "out", options=ExportOptions())
+        make_bundle(as_network(fading), tmp_path / "out", options=Conversion())
     assert not (tmp_path / "out").exists()
 
 
@@ -212,17 +212,13 @@ def test_a_network_with_nan_in_it_is_refused(model: keras.Model, tmp_path: Path)
     norm = next(layer for layer in spoilt.layers if type(layer).__name__ == "BatchRenorm")
     norm.gamma.assign(norm.gamma * float("nan"))
     with pytest.raises(ModelError, match="finite weights, got NaN"):
-        export_bundle(as_network(spoilt), tmp_path / "out", options=ExportOptions())
+        make_bundle(as_network(spoilt), tmp_path / "out", options=Conversion())
     assert not (tmp_path / "out").exists()
 
 
 def test_model_and_weights_exclude_each_other(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="got both"):
-        convert(
-            tmp_path / "b",
-            options=ExportOptions(),
-            source=Source(model="m.keras", weights="demo"),
-        )
+        convert(tmp_path / "b", Source(model="m.keras", weights="demo"))
     assert not (tmp_path / "b").exists()
 
 
@@ -233,8 +229,8 @@ def test_what_was_learned_on_the_host_ships_with_a_memory(
     rng = np.random.default_rng(2)
     images = rng.integers(0, 256, (6, 32, 32, 3)).astype(np.uint8)
     batch = FirstBatch(images, np.array([0, 0, 0, 1, 1, 1], np.int32))
-    options = ExportOptions(batch_size=10, new_per_batch=3)
-    out = export_bundle(as_network(model), tmp_path / "b", options=options, batch=batch)
+    options = Conversion(batch_size=10, new_per_batch=3)
+    out = make_bundle(as_network(model), tmp_path / "b", options=options, batch=batch)
     bundle = Bundle.open(out)
     # "hat" has a name but no patterns.
     assert shipped_labels(bundle) == ("cup", "ball")

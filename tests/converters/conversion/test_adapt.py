@@ -15,8 +15,8 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.training.renorm_schedule import RenormLimits, set_limits
 from lrtflite.runtime.flatbuffer import custom_ops
-from lrtflite_converters.convert.writing import export_bundle
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.conversion.writing import make_bundle
+from lrtflite_converters.request.options import Conversion
 
 DEVICE = """
 import sys
@@ -45,10 +45,10 @@ np.savez(outputs, **found, **{f"moments/{name}": value for name, value in moment
 @pytest.mark.parametrize("replay_layer", ["conv4_1/dw", "pool6"])
 def test_moments_adapt_and_weights_stay(replay_layer: str, runtime: str, tmp_path: Path) -> None:
     network = small_network(seed=1, input_size=48)
-    options = ExportOptions(
+    options = Conversion(
         replay_layer=replay_layer, classes=3, batch_size=6, new_per_batch=4, adapt_moments=True
     )
-    bundle = Bundle.open(export_bundle(network, tmp_path / "b", options=options))
+    bundle = Bundle.open(make_bundle(network, tmp_path / "b", options=options))
     assert bundle.manifest.adapt_moments
     assert custom_ops(bundle.features) == []
     frames = np.random.default_rng(0).integers(0, 256, (4, 48, 48, 3)).astype(np.uint8)

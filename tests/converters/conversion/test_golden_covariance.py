@@ -11,9 +11,9 @@ from keras_reference import small_network
 from lrtflite.contract.signatures import ZERO
 from lrtflite.runtime.model import Signature
 from lrtflite.verification.verify import check_golden
-from lrtflite_converters.convert.golden import golden_vectors
-from lrtflite_converters.convert.writing import SplitNetwork, split_network
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.conversion.golden import golden_vectors
+from lrtflite_converters.conversion.writing import SplitNetwork, split_network
+from lrtflite_converters.request.options import Conversion
 
 
 class Blind:
@@ -42,7 +42,7 @@ class Blind:
 
 @pytest.mark.parametrize("classes", [2, 50])
 def test_a_wrong_covariance_fails_verification(classes: int) -> None:
-    options = ExportOptions(strategy="lda", classes=classes)
+    options = Conversion(strategy="lda", classes=classes)
     parts = split_network(small_network(seed=0, input_size=32), options)
     golden = golden_vectors(parts.features, parts.head, parts.training)
     start = parts.head.run("save", zero=ZERO)

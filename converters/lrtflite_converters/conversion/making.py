@@ -1,4 +1,4 @@
-"""The steps of `lrtflite convert`: find the network, then export it as a bundle."""
+"""Find the network of a conversion, and make a bundle of it; loads TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,27 +16,70 @@ from lrtflite.host.model_file import load_model
 from lrtflite.host.network import Network
 from lrtflite.networks.architecture import NETWORKS
 from lrtflite_converters.blocks.block import Chain
-from lrtflite_converters.convert.writing import SplitNetwork, export_bundle, make_head, write_bundle
+from lrtflite_converters.conversion.convert import Converted, Stage
+from lrtflite_converters.conversion.writing import (
+    SplitNetwork,
+    make_bundle,
+    make_head,
+    write_bundle,
+)
 from lrtflite_converters.foreign.features import read_features
 from lrtflite_converters.keras_models.file import is_of_this_project
 from lrtflite_converters.keras_models.network import LEAST_STRENGTH, MEAN_SQUARE, read_network
 from lrtflite_converters.quantise.calibration import Calibration
-from lrtflite_converters.request.options import ExportOptions
+from lrtflite_converters.request.foreign import foreign_conversion
+from lrtflite_converters.request.options import Conversion, ConvertOptions
 from lrtflite_converters.request.scaling import Scaling
 from lrtflite_converters.request.slot_labels import slot_labels
 from lrtflite_converters.request.source import TRAINED_NETWORKS, Source
 from lrtflite_converters.training.trunk import Trunk
 
 
-def export_features(
+def make(
+    destination: Destination,
+    source: Source,
+    options: ConvertOptions,
+    *,
+    calibration: Calibration | None,
+    stage: Stage,
+) -> Converted:
+    """Make the bundle of a source; see `convert`."""
+    if source.features is not None:
+        return _of_features(Path(source.features), source, destination, options, stage)
+    stage("reading the weights")
+    network = find_network(source)
+    conversion = options.at(network.architecture)
+    model = None if source.model is None else Path(source.model)
+    make_bundle(
+        network,
+        destination,
+        options=conversion,
+        calibration=calibration,
+        batch=None if model is None else _batch(model, conversion.seed_memory),
+        stage=stage,
+    )
+    is_own = network.architecture is not NETWORKS.get(network.architecture.name)
+    own = network.architecture if is_own else None
+    return Converted(destination.path, own, replaced=destination.replaces)
+
+
+def _of_features(
+    path: Path, source: Source, destination: Destination, options: ConvertOptions, stage: Stage
+) -> Converted:
+    conversion = foreign_conversion(source, options)
+    make_bundle_of_features(path, source.scaling, destination, options=conversion, stage=stage)
+    return Converted(destination.path, conversion.architecture, replaced=destination.replaces)
+
+
+def make_bundle_of_features(
     path: Path,
     scaling: Scaling | None,
     destination: Destination,
     *,
-    options: ExportOptions,
-    stage: Callable[[str], None] = lambda text: None,
+    options: Conversion,
+    stage: Stage = lambda text: None,
 ) -> Path:
-    """Write a bundle whose features are a `.tflite` file; see `export_bundle`."""
+    """Write a bundle whose features are a `.tflite` file; see `make_bundle`."""
     stage(f"fitting {path.name} to the contract")
     features, origin = read_features(path, scaling)
     training = options.training(max(features.strength / MEAN_SQUARE, LEAST_STRENGTH))
@@ -59,45 +102,6 @@ def export_features(
         raise ConversionError(
             f"{problem}; export {path.name} with another version of its converter, or as float32"
         ) from error
-
-
-def convert(
-    out: str | Path | Destination,
-    *,
-    options: ExportOptions,
-    source: Source | None = None,
-    network: Network | None = None,
-    replace: bool = False,
-    calibration: Calibration | None = None,
-    stage: Callable[[str], None] = lambda text: None,
-) -> Path:
-    """Make the bundle `out` from a saved model, or from weights (default: the demo backbone).
-
-    `source.features` is a foreign `.tflite` model instead. A user's own model is passed as
-    `network`, which `find_network` returned for its source, with its architecture as `own` in the
-    options. Features are quantised with the frames of `calibration`, which are read if they are not
-    given.
-    """
-    source = source or Source(options.network)
-    destination = Destination.at(out, replace=replace)
-    if source.features is not None:
-        path = Path(source.features)
-        return export_features(path, source.scaling, destination, options=options, stage=stage)
-    stage("reading the weights")
-    found = find_network(source) if network is None else network
-    if found.architecture != options.architecture:
-        raise ModelError(
-            f"Expected options for the layers of {found.architecture.name}, got those of "
-            f"{options.architecture.name}; pass ExportOptions(own=network.architecture)"
-        )
-    return export_bundle(
-        found,
-        destination,
-        options=options,
-        calibration=calibration,
-        batch=None if source.model is None else _batch(Path(source.model), options.seed_memory),
-        stage=stage,
-    )
 
 
 def find_network(source: Source) -> Network:
