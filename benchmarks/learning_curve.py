@@ -14,7 +14,7 @@ from pathlib import Path
 
 from lrtflite.errors import LrtfliteError
 from lrtflite_firmware_sim import load_simulation
-from lrtflite_firmware_sim.plot import learning_curve
+from lrtflite_firmware_sim.reporting.plot import learning_curve
 
 
 def main() -> None:

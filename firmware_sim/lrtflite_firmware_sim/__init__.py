@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lrtflite_firmware_sim.plan import SimulateOptions
-    from lrtflite_firmware_sim.results import Simulation, load_simulation
+    from lrtflite_firmware_sim.reporting.results import Simulation, load_simulation
     from lrtflite_firmware_sim.simulation import simulate
 
 __all__ = ["SimulateOptions", "Simulation", "load_simulation", "simulate"]

@@ -13,7 +13,7 @@ from lrtflite.bundle.manifest import Manifest
 from lrtflite.data import Clip, Frame, FrameSource
 from lrtflite.errors import DataError
 from lrtflite.evenly import evenly
-from lrtflite_firmware_sim.device_process import DeviceProcess
+from lrtflite_firmware_sim.device.process import DeviceProcess
 
 # Maximum size of the test set kept in RAM, in bytes.
 LIMIT = 512 << 20

@@ -14,11 +14,11 @@ from lrtflite.data import Batch
 from lrtflite.session.session import Phase, Progress, SessionReport
 from lrtflite.system.machine import filesystem_of, this_machine, versions
 from lrtflite.workbench import metrics
-from lrtflite_firmware_sim.device_process import DeviceProcess
+from lrtflite_firmware_sim.device.messages import Vitals
+from lrtflite_firmware_sim.device.process import DeviceProcess
 from lrtflite_firmware_sim.held_out import HeldOut
-from lrtflite_firmware_sim.messages import Vitals
 from lrtflite_firmware_sim.plan import APP_FPS, Plan, SimulateOptions
-from lrtflite_firmware_sim.results import (
+from lrtflite_firmware_sim.reporting.results import (
     BundleFacts,
     ClassResult,
     SessionResult,

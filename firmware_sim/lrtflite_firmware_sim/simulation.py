@@ -8,9 +8,9 @@ from pathlib import Path
 
 from lrtflite.bundle.bundle import Bundle, demo_bundle
 from lrtflite.state.initial import shipped_labels
-from lrtflite_firmware_sim.device_process import DeviceProcess
+from lrtflite_firmware_sim.device.process import DeviceProcess
 from lrtflite_firmware_sim.plan import SimulateOptions, make_plan
-from lrtflite_firmware_sim.results import Simulation
+from lrtflite_firmware_sim.reporting.results import Simulation
 from lrtflite_firmware_sim.run import Run
 from lrtflite_firmware_sim.watcher import Watcher
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from lrtflite.data import OnFile
 from lrtflite.system.extras import missing
-from lrtflite_firmware_sim.results import SessionResult, StartResult
+from lrtflite_firmware_sim.reporting.results import SessionResult, StartResult
 
 if TYPE_CHECKING:
     from rich.console import Console

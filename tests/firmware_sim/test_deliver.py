@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from lrtflite.errors import LrtfliteError
-from lrtflite_firmware_sim.deliver import Delivery
-from lrtflite_firmware_sim.results import Simulation
+from lrtflite_firmware_sim.reporting.deliver import Delivery
+from lrtflite_firmware_sim.reporting.results import Simulation
 
 
 def test_one_path_for_two_files(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from lrtflite.bundle.training import Training
 from lrtflite.errors import BundleError, InputError, LrtfliteError, NoFreeSlot
 from lrtflite.options import LearnerOptions
 from lrtflite.system.machine import peak_ram_bytes
-from lrtflite_firmware_sim.device_process import DeviceProcess
+from lrtflite_firmware_sim.device.process import DeviceProcess
 
 
 @pytest.fixture(scope="module")
@@ -158,7 +158,7 @@ def test_its_state_is_on_the_disk_and_goes_with_it(bundle: Path, training: Train
 SIMULATOR = """
 import sys, time; from pathlib import Path
 from lrtflite.bundle.training import Training
-from lrtflite_firmware_sim.device_process import DeviceProcess
+from lrtflite_firmware_sim.device.process import DeviceProcess
 device = DeviceProcess(Path(sys.argv[1]))
 print(device.process.pid, device.state, flush=True); time.sleep(60)
 """

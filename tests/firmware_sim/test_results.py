@@ -14,9 +14,9 @@ from PIL import Image
 
 from lrtflite.errors import DataError, MissingExtra
 from lrtflite_firmware_sim import Simulation, load_simulation
-from lrtflite_firmware_sim.report import html_report
-from lrtflite_firmware_sim.results import Spread
-from lrtflite_firmware_sim.summary import summary
+from lrtflite_firmware_sim.reporting.report import html_report
+from lrtflite_firmware_sim.reporting.results import Spread
+from lrtflite_firmware_sim.reporting.summary import summary
 
 ROOT = Path(__file__).parent.parent.parent
 

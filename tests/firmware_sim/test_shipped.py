@@ -12,8 +12,8 @@ from lrtflite.bundle.bundle import demo_bundle
 from lrtflite.data import open_source
 from lrtflite.workbench.teaching import teach
 from lrtflite_firmware_sim import SimulateOptions, Simulation, load_simulation, simulate
-from lrtflite_firmware_sim.report import html_report
-from lrtflite_firmware_sim.summary import summary
+from lrtflite_firmware_sim.reporting.report import html_report
+from lrtflite_firmware_sim.reporting.summary import summary
 
 
 @pytest.fixture(scope="module")

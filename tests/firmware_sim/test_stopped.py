@@ -17,10 +17,10 @@ import pytest
 from coloured_pictures import draw_pictures
 from lrtflite.errors import LrtfliteError
 from lrtflite_firmware_sim import SimulateOptions, Simulation, load_simulation, simulate
-from lrtflite_firmware_sim.device_process import DeviceProcess
-from lrtflite_firmware_sim.report import html_report
-from lrtflite_firmware_sim.results import SessionResult, Spread
-from lrtflite_firmware_sim.summary import summary
+from lrtflite_firmware_sim.device.process import DeviceProcess
+from lrtflite_firmware_sim.reporting.report import html_report
+from lrtflite_firmware_sim.reporting.results import SessionResult, Spread
+from lrtflite_firmware_sim.reporting.summary import summary
 from lrtflite_firmware_sim.watcher import Watcher
 
 

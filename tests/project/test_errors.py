@@ -9,8 +9,8 @@ import pytest
 
 from lrtflite import errors
 from lrtflite.errors import LrtfliteError
-from lrtflite_firmware_sim.device_process import raised_error
-from lrtflite_firmware_sim.messages import Failed
+from lrtflite_firmware_sim.device.messages import Failed
+from lrtflite_firmware_sim.device.process import raised_error
 
 ROOT = Path(__file__).parents[2]
 KINDS = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lrtflite.session.session import Phase
 from lrtflite_cli.commands.teach import WORDS
-from lrtflite_firmware_sim.summary import PHASES
+from lrtflite_firmware_sim.reporting.summary import PHASES
 
 NAMES = {value for name, value in vars(Phase).items() if name.isupper()}
 

@@ -17,7 +17,7 @@ from lrtflite_cli.terminal.interrupts import Interrupted, raising
 
 if TYPE_CHECKING:
     from lrtflite_firmware_sim import SimulateOptions, Simulation
-    from lrtflite_firmware_sim.deliver import Delivered, Delivery
+    from lrtflite_firmware_sim.reporting.deliver import Delivered, Delivery
 
 
 @click.command()
@@ -49,7 +49,7 @@ def command(
     BUNDLE is a small demo bundle that comes with the package.
     """
     from lrtflite_firmware_sim import SimulateOptions
-    from lrtflite_firmware_sim.deliver import Delivery
+    from lrtflite_firmware_sim.reporting.deliver import Delivery
 
     delivery = Delivery(json_path=json_path, report_path=report_path)
     delivery.check()
@@ -75,8 +75,8 @@ def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> N
     """Simulate, write and print; if the run ends early, deliver the sessions completed so far."""
     from lrtflite.files.deferred_signals import undisturbed
     from lrtflite_firmware_sim import simulate
-    from lrtflite_firmware_sim.deliver import STDOUT
-    from lrtflite_firmware_sim.summary import summary
+    from lrtflite_firmware_sim.reporting.deliver import STDOUT
+    from lrtflite_firmware_sim.reporting.summary import summary
     from lrtflite_firmware_sim.watcher import watch
 
     stopped: list[Simulation] = []

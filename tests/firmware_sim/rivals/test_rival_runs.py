@@ -16,11 +16,11 @@ from lrtflite.data import StreamOptions, make_stream, open_source
 from lrtflite.errors import InputError
 from lrtflite.options import LearnerOptions
 from lrtflite_firmware_sim import SimulateOptions, Simulation, load_simulation, simulate
-from lrtflite_firmware_sim.device_process import DeviceProcess
-from lrtflite_firmware_sim.report import html_report
+from lrtflite_firmware_sim.device.process import DeviceProcess
+from lrtflite_firmware_sim.reporting.report import html_report
+from lrtflite_firmware_sim.reporting.summary import summary
 from lrtflite_firmware_sim.rivals import RIVALS
 from lrtflite_firmware_sim.rivals.cumulative import EPOCHS
-from lrtflite_firmware_sim.summary import summary
 
 # Learner options of each rival: eight virtual classes get two exemplars each, of four frames.
 LEARNERS = {

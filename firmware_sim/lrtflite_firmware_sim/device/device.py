@@ -1,7 +1,7 @@
 """The device process: it holds a learner and nothing else, and answers requests over a pipe.
 
 It imports only numpy, lrtflite and the TFLite runtime, so its RAM and its timings are those of a
-real device. `DeviceProcess` starts it as `python -m lrtflite_firmware_sim.device`.
+real device. `DeviceProcess` starts it as `python -m lrtflite_firmware_sim.device.device`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lrtflite.learner import Learner
 from lrtflite.runtime.model import describe_runtime
 from lrtflite.session.session import Phase, Progress
 from lrtflite.system.machine import peak_ram_mb
-from lrtflite_firmware_sim.messages import (
+from lrtflite_firmware_sim.device.messages import (
     Acknowledged,
     Ask,
     EndOfFrames,

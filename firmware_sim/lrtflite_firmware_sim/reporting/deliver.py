@@ -8,7 +8,7 @@ from pathlib import Path
 
 from lrtflite.errors import LrtfliteError
 from lrtflite.files.atomic import check_writable, write_whole, writing
-from lrtflite_firmware_sim.results import Simulation
+from lrtflite_firmware_sim.reporting.results import Simulation
 
 STDOUT = "-"
 
@@ -44,7 +44,7 @@ class Delivery:
                 "give another name for one"
             )
         if self.report_path is not None:
-            from lrtflite_firmware_sim.plot import check_plotting
+            from lrtflite_firmware_sim.reporting.plot import check_plotting
 
             check_plotting()
 
@@ -78,6 +78,6 @@ def _expanded(path: str) -> Path:
 
 
 def _report(result: Simulation) -> str:
-    from lrtflite_firmware_sim.report import html_report
+    from lrtflite_firmware_sim.reporting.report import html_report
 
     return html_report(result)

@@ -22,7 +22,7 @@ from lrtflite.files.deferred_signals import undisturbed
 from lrtflite.files.scratch import Scratch
 from lrtflite.options import LearnerOptions
 from lrtflite.session.session import Progress, SessionReport
-from lrtflite_firmware_sim.messages import (
+from lrtflite_firmware_sim.device.messages import (
     Ask,
     EndOfFrames,
     Extract,
@@ -55,7 +55,12 @@ class DeviceProcess:
         try:
             with undisturbed(), self._log.open("wb") as log:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-m", "lrtflite_firmware_sim.device", str(self._scratch.path)],
+                    [
+                        sys.executable,
+                        "-m",
+                        "lrtflite_firmware_sim.device.device",
+                        str(self._scratch.path),
+                    ],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=log,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from lrtflite_firmware_sim import plot
-from lrtflite_firmware_sim.results import Simulation
-from lrtflite_firmware_sim.summary import PHASES, memory_text, sessions_text, threads_text
+from lrtflite_firmware_sim.reporting import plot
+from lrtflite_firmware_sim.reporting.results import Simulation
+from lrtflite_firmware_sim.reporting.summary import PHASES, memory_text, sessions_text, threads_text
 
 _CSS = """
 :root { color-scheme: light; --ink: #1f2933; --faint: #66727f; --line: #e4e7eb; --blue: #2563eb; }

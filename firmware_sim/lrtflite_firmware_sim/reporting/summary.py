@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lrtflite.session.session import Phase
-from lrtflite_firmware_sim.results import Simulation, Spread
+from lrtflite_firmware_sim.reporting.results import Simulation, Spread
 
 # Phases in the order of a session, with the unit that each measurement covers.
 PHASES = {

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lrtflite.system.extras import missing
-from lrtflite_firmware_sim.results import Simulation
-from lrtflite_firmware_sim.summary import first_text
+from lrtflite_firmware_sim.reporting.results import Simulation
+from lrtflite_firmware_sim.reporting.summary import first_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -1,0 +1,1 @@
+"""The device process: a learner behind messages."""

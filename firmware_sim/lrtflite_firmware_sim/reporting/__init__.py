@@ -1,0 +1,1 @@
+"""The results of a simulation as JSON, text, plots and a page."""
