@@ -18,8 +18,8 @@ __all__ = ["SimulateOptions", "Simulation", "load_simulation", "simulate"]
 
 _HOMES = {
     "SimulateOptions": "plan",
-    "Simulation": "results",
-    "load_simulation": "results",
+    "Simulation": "reporting.results",
+    "load_simulation": "reporting.results",
     "simulate": "simulation",
 }
 
