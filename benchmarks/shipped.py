@@ -24,7 +24,8 @@ from lrtflite.data import FrameSource, open_source, whole_batch
 from lrtflite.errors import LrtfliteError
 from lrtflite.runtime.model import describe_runtime
 from lrtflite.system.machine import this_machine
-from lrtflite.workbench.teaching import recognise, teach
+from lrtflite.workbench.evaluation import evaluate_clips
+from lrtflite.workbench.teaching import teach
 
 SHIPPED, LATER = 10, 5
 
@@ -105,8 +106,7 @@ def part(photographs: Path, names: Sequence[str], folder: Path, size: int) -> Fr
 
 
 def accuracy(learner: Learner, source: FrameSource) -> float:
-    right, _ = recognise(learner, source)
-    return float(right.mean())
+    return evaluate_clips(learner, source.test_clips(), source.classes).accuracy
 
 
 if __name__ == "__main__":

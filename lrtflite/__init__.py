@@ -8,16 +8,19 @@ from lrtflite.frames.image_file import read_image
 from lrtflite.learner import Learner
 from lrtflite.prediction import Prediction
 from lrtflite.session.session import Progress, SessionReport
+from lrtflite.workbench.evaluation import Evaluation, evaluate
 
 __version__ = "0.1.0"
 __all__ = [
     "Bundle",
+    "Evaluation",
     "Learner",
     "LrtfliteError",
     "Prediction",
     "Progress",
     "SessionReport",
     "Training",
+    "evaluate",
     "fit_frame",
     "read_image",
 ]

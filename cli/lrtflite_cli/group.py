@@ -25,12 +25,21 @@ COMMANDS = {
     "export": "Export what was learned as a plain TFLite classifier.",
     "verify": "Check a bundle on the installed runtime.",
     "inspect": "Show the contents of a bundle.",
+    "learn": "Teach a state a class from pictures.",
+    "predict": "Name pictures with what a state has learned.",
+    "evaluate": "Test a state on a data set.",
+    "unknown": "Choose the threshold of the answer unknown.",
+    "rename": "Rename a class of a state.",
+    "forget": "Unlearn a class of a state.",
+    "undo": "Take back the last change of a state.",
     "state": "Show the contents of a state.",
     "merge": "Merge the states of several devices into one.",
     "keygen": "Make a pair of keys to sign bundles with.",
     "sign": "Sign a bundle.",
     "simulate": "Run and measure learning sessions on a simulated device.",
 }
+# Commands whose modules are in `commands/learner`.
+OF_A_LEARNER = ("learn", "predict", "evaluate", "unknown", "rename", "forget", "undo")
 
 
 class LazyGroup(click.Group):
@@ -42,7 +51,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"lrtflite_cli.commands.{cmd_name}")
+        package = "commands.learner" if cmd_name in OF_A_LEARNER else "commands"
+        module = importlib.import_module(f"lrtflite_cli.{package}.{cmd_name}")
         command: click.Command = module.command
         return command
 

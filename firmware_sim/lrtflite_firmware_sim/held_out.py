@@ -13,6 +13,7 @@ from lrtflite.bundle.manifest import Manifest
 from lrtflite.data import Clip, Frame, FrameSource
 from lrtflite.errors import DataError
 from lrtflite.evenly import evenly
+from lrtflite.prediction import Answers
 from lrtflite_firmware_sim.device.process import DeviceProcess
 
 # Maximum size of the test set kept in RAM, in bytes.
@@ -23,6 +24,14 @@ MESSAGE = 50 << 12
 _SAMPLES = 32
 
 OnFrame = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The predicted class (N,) int64 of each test frame, and its familiarity if it is reported."""
+
+    guess: NDArray[np.int64]
+    familiarity: NDArray[np.float64] | None
 
 
 @dataclass(frozen=True)
@@ -95,8 +104,8 @@ class HeldOut:
         labels: Sequence[str | None],
         *,
         on_frame: OnFrame | None = None,
-    ) -> NDArray[np.int64]:
-        """Return the class (N,) int64 that the device predicts for each test frame.
+    ) -> Tested:
+        """Let the device answer every test frame.
 
         `labels` has the device's label of each slot. If the answer is not in the data set, or
         nothing is learned yet, the prediction is an extra class, `len(classes)`.
@@ -105,19 +114,23 @@ class HeldOut:
         other = len(self.classes)
         class_of_slot = np.array([number.get(label or "", other) for label in labels], np.int64)
         guesses: list[int] = []
-        for rows in self._probabilities(device):
+        familiarity: list[float] = []
+        for answers in self._answers(device):
+            rows = answers.probabilities
             found = class_of_slot[rows.argmax(axis=1)]
             guesses += np.where(rows.max(axis=1) > 0, found, other).tolist()
+            if answers.familiarity is not None:
+                familiarity += answers.familiarity.tolist()
             if on_frame is not None:
                 on_frame(len(guesses), len(self.truth))
-        return np.array(guesses, np.int64)
+        return Tested(np.array(guesses, np.int64), np.array(familiarity) if familiarity else None)
 
-    def _probabilities(self, device: DeviceProcess) -> Iterator[NDArray[np.float32]]:
-        """Yield (n, slots) float32 for a few test frames at a time."""
+    def _answers(self, device: DeviceProcess) -> Iterator[Answers]:
+        """Yield the answers to a few test frames at a time."""
         if self.is_extracted:
             at_once = max(1, MESSAGE // self.latents[0].nbytes)
             for start in range(0, len(self.latents), at_once):
-                yield device.probabilities(np.concatenate(self.latents[start : start + at_once]))
+                yield device.answers(np.concatenate(self.latents[start : start + at_once]))
         else:
             for frame in self.frames or _read(self.clips):
                 yield device.recognise(frame)

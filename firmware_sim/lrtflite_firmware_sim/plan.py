@@ -9,7 +9,7 @@ Android application, which records 20 seconds of video at 5 fps for each new cla
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 from lrtflite.arguments import whole_number
 from lrtflite.bundle.manifest import Manifest
@@ -58,8 +58,9 @@ class SimulateOptions:
     """Options of `simulate`; None uses the protocol's value, or else the bundle's.
 
     The run stops after `sessions` sessions. The learner's `seed` decides the drawing or the split
-    of the data set, the order of the stream and the randomness of the device. `rates` are numbers
-    by name, as in `Training.with_options`. With `diagnose`, each session reports why answers may be
+    of the data set, the order of the stream and the randomness of the device; `split_seed` decides
+    the drawing or the split instead, so that runs differ in order only. `rates` are numbers by
+    name, as in `Training.with_options`. With `diagnose`, each session reports why answers may be
     wrong. A `rival` (a name in RIVALS) learns instead of the bundle's head, in the simulator only.
     The other options are those of `open_source` and `StreamOptions`.
     """
@@ -75,6 +76,7 @@ class SimulateOptions:
     skip_unreadable: bool = False
     diagnose: bool = False
     rival: str | None = None
+    split_seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
@@ -89,6 +91,8 @@ class SimulateOptions:
             )
         if self.sessions is not None:
             whole_number("sessions", self.sessions, least=1)
+        if self.split_seed is not None:
+            whole_number("split_seed", self.split_seed)
         if self.rival is not None:
             check_rival_options(self.rival, self.learner, self.rates, diagnose=self.diagnose)
 
@@ -136,7 +140,7 @@ def make_plan(
     source = open_source(
         spec,
         size=manifest.input_size,
-        seed=options.learner.seed,
+        seed=options.learner.seed if options.split_seed is None else options.split_seed,
         skip_unreadable=options.skip_unreadable,
         on_file=on_file,
     )
@@ -152,7 +156,7 @@ def make_plan(
         check_rival_memory(rival, learner.replay_size or 0, per_session)
     facts = {**describe_stream(source, stream), "dataset": spec}
     if own:
-        facts.update({**asdict(stream), "protocol": options.protocol})
+        facts.update({**stream.facts, "protocol": options.protocol})
         facts["first_classes"] = len(batches[0].classes)
     return Plan(
         source=source,
@@ -228,6 +232,7 @@ def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions
     return StreamOptions(
         **{name: value for name, value in given.items() if value is not None},
         seed=options.learner.seed,
+        split_seed=options.split_seed,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ from lrtflite_firmware_sim.reporting.results import (
     Spread,
     StartResult,
 )
+from lrtflite_firmware_sim.strangers import Strangers
 from lrtflite_firmware_sim.watcher import Watcher
 
 # Timed rounds of predictions on the sample frames, after a warm-up round.
@@ -108,6 +109,7 @@ class Run:
                 self._bundle.manifest,
                 on_frame=self._watcher.testing,
             )
+            self._strangers = Strangers(self._held_out.truth)
             if not self._held_out.is_extracted:
                 self._notes.append(TEST_NOTE)
                 self._watcher.note(TEST_NOTE)
@@ -136,20 +138,23 @@ class Run:
             on_progress=on_progress,
         )
 
-    def _guess(self, vitals: Vitals) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def _guess(
+        self, vitals: Vitals, *, seen: Collection[int]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the predicted class of each test frame, and the accuracy of each class."""
-        guess = self._held_out.predicted(
+        tested = self._held_out.predicted(
             self._device,
             vitals.labels,
             on_frame=lambda done, total: self._watcher.step(Phase.TEST, done, total),
         )
+        self._strangers.tested(tested.familiarity, seen=seen)
         # The last class stands for answers that are not in the data set.
         classes = len(self._classes)
-        by_class = metrics.class_accuracy(guess, self._held_out.truth, classes=classes + 1)
-        return guess, by_class[:classes]
+        by_class = metrics.class_accuracy(tested.guess, self._held_out.truth, classes=classes + 1)
+        return tested.guess, by_class[:classes]
 
     def _judge_start(self) -> _Start:
-        guess, by_class = self._guess(self._device.opened)
+        guess, by_class = self._guess(self._device.opened, seen=self._known)
         truth = self._held_out.truth
         result = StartResult(
             classes=tuple(self._classes[label] for label in self._known),
@@ -164,7 +169,7 @@ class Run:
         self._newest = new or self._newest
         seen = [label for label, row in enumerate(before) if row is not None or label in new]
         truth, vitals = self._held_out.truth, self._device.vitals()
-        guess, by_class = self._guess(vitals)
+        guess, by_class = self._guess(vitals, seen=seen)
         result = SessionResult(
             # The learner's own number also counts the sessions before it shipped.
             session=len(self.judged) + 1,
@@ -256,6 +261,7 @@ class Run:
             notes=tuple(notes),
             start=None if self._start is None else self._start.result,
             rival=self._options.rival,
+            unknown=self._strangers.answers(),
             incomplete=None if stopped_by is None else self._how_it_ended(stopped_by),
         )
 

@@ -7,24 +7,21 @@ things/
 
 from __future__ import annotations
 
-import unicodedata
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from lrtflite.data.choice import ClassChoice, pick_classes
-from lrtflite.data.media import ANIMATIONS, MEDIA, STILLS, VIDEOS, frames_per_second, read_frames
+from lrtflite.data.class_folders import by_name, class_folders, media_clip, media_files
+from lrtflite.data.media import frames_per_second
 from lrtflite.data.only_video import divide, held_out, only_video_note
-from lrtflite.data.source import Clip, Frame, OnFile, SourceRequest
+from lrtflite.data.source import Clip, FrameSource, OnFile, SourceRequest
 from lrtflite.data.spec import check_settings
-from lrtflite.data.unreadable import entries_of, look_at, refuse_unreadable
-from lrtflite.errors import DataError, InputError
-from lrtflite.labels import MOST_CHARACTERS, check_label
-
-# Suffixes of files that cameras, annotation tools and file managers leave next to pictures.
-COMPANIONS = (".txt", ".md", ".json", ".csv", ".xml", ".yaml", ".yml", ".aae", ".db", ".ini")
+from lrtflite.data.train_test_folders import TrainTestFolders, train_and_test
+from lrtflite.data.unreadable import look_at, refuse_unreadable
+from lrtflite.errors import DataError
 
 
 class FolderSource:
@@ -58,10 +55,10 @@ class FolderSource:
             )
         self.name = f"folder:{path}"
         self.size = size
-        folders = _class_folders(path)
+        folders = class_folders(path)
         labels = pick_classes(choice, tuple(folders), of=self.name)
         self.classes = tuple(tuple(folders)[label] for label in labels)
-        files = [_media_files(folders[name]) for name in self.classes]
+        files = [media_files(folders[name]) for name in self.classes]
         look = look_at([file for of_class in files for file in of_class], on_file=on_file)
         if not skip_unreadable:
             refuse_unreadable(look, path, name=self.name)
@@ -103,10 +100,10 @@ class FolderSource:
         if not train:
             train.append(test.pop())
         self._test += [
-            self._clip(label, file, 0, lengths[file]) for file in sorted(test, key=_order)
+            self._clip(label, file, 0, lengths[file]) for file in sorted(test, key=by_name)
         ]
         self._train += [
-            self._clip(label, file, 0, lengths[file]) for file in sorted(train, key=_order)
+            self._clip(label, file, 0, lengths[file]) for file in sorted(train, key=by_name)
         ]
 
     def _cut_in_two(
@@ -129,95 +126,49 @@ class FolderSource:
         self._only_videos.append(self.classes[label])
 
     def _clip(self, label: int, file: Path, start: int, stop: int) -> Clip:
-        size = self.size
-
-        def reader(indices: Sequence[int]) -> Iterator[Frame]:
-            return read_frames(file, [start + i for i in indices], size)
-
-        name, length = f"{self.classes[label]}/{file.name}", stop - start
-        return Clip(label, name, length, reader, files=file.suffix.lower() in STILLS)
+        name = f"{self.classes[label]}/{file.name}"
+        return media_clip(label, name, file, start=start, stop=stop, size=self.size)
 
 
-def open_folder(request: SourceRequest) -> FolderSource:
-    """Open `folder:PATH?test=FRACTION`."""
-    check_settings("folder:PATH", request.settings, ["test"])
-    try:
-        test_fraction = float(request.settings.get("test", 1 / 3))
-    except ValueError:
+def open_folder(request: SourceRequest) -> FrameSource:
+    """Open `folder:PATH?test=FRACTION`, or two folders that hold the same classes.
+
+    These are `train` and `test` in PATH, or PATH and another one: `folder:PATH?test-folder=DIR`.
+    """
+    check_settings("folder:PATH", request.settings, ["test", "test-folder"])
+    path = Path(request.argument).expanduser()
+    given = request.settings.get("test-folder")
+    folders = train_and_test(path) if given is None else (path, Path(given).expanduser())
+    if folders is None:
+        return FolderSource(
+            path,
+            size=request.size,
+            seed=request.seed,
+            test_fraction=_test_fraction(request),
+            choice=request.choice,
+            skip_unreadable=request.skip_unreadable,
+            on_file=request.on_file,
+        )
+    if "test" in request.settings:
         raise DataError(
-            f"Expected a number after folder:PATH?test=, got {request.settings['test']!r}; "
-            "write for example ?test=0.25"
-        ) from None
-    return FolderSource(
-        Path(request.argument).expanduser(),
+            f"Expected no ?test= where {folders[1]} has the test pictures, got "
+            f"test={request.settings['test']}; leave it out"
+        )
+    return TrainTestFolders(
+        *folders,
+        name=f"folder:{path}",
         size=request.size,
-        seed=request.seed,
-        test_fraction=test_fraction,
         choice=request.choice,
         skip_unreadable=request.skip_unreadable,
         on_file=request.on_file,
     )
 
 
-def _class_folders(path: Path) -> dict[str, Path]:
-    """Return the folder of each class, in the order of the class names."""
-    if not path.is_dir():
-        what = "is not a folder" if path.exists() else "does not exist"
-        raise DataError(
-            f"Expected a folder with one folder of pictures per class, got {path}, which {what}; "
-            "check the path"
-        )
-    entries = [entry for entry in entries_of(path) if not entry.name.startswith(".")]
-    folders: dict[str, Path] = {}
-    for folder in sorted((entry for entry in entries if entry.is_dir()), key=_order):
-        name = _class_name(folder)
-        if name in folders:
-            raise DataError(
-                f"Expected one folder per class in {path}, got two named {name!r} whose accents "
-                "are encoded differently; merge them"
-            )
-        folders[name] = folder
-    if not folders:
-        loose = sum(1 for entry in entries if entry.suffix.lower() in MEDIA)
-        what = f"{loose} pictures directly in it" if loose else "no folder in it"
-        raise DataError(
-            f"Expected one folder of pictures per class in {path}, got {what}; "
-            "make a folder for each class and move its pictures there"
-        )
-    return folders
-
-
-def _class_name(folder: Path) -> str:
-    """Return the class name of a folder, as the learner will spell it."""
+def _test_fraction(request: SourceRequest) -> float:
     try:
-        return check_label(folder.name)
-    except InputError as error:
+        return float(request.settings.get("test", 1 / 3))
+    except ValueError:
         raise DataError(
-            f"Expected class names as folder names in {folder.parent}, one line of at most "
-            f"{MOST_CHARACTERS} characters, got {folder.name[:40]!r}; rename it"
-        ) from error
-
-
-def _order(path: Path) -> str:
-    """Return the sort key of a path: its name in NFC, because macOS decomposes accents."""
-    return unicodedata.normalize("NFC", path.name)
-
-
-def _media_files(folder: Path) -> list[Path]:
-    """Return a class's files by name; raise DataError for a file of an unknown kind."""
-    files = []
-    for entry in sorted(entries_of(folder), key=_order):
-        suffix = entry.suffix.lower()
-        if entry.name.startswith(".") or (suffix in COMPANIONS and entry.is_file()):
-            continue
-        if entry.is_dir() or suffix not in MEDIA:
-            kinds = " ".join(suffix[1:] for suffix in (*STILLS, *ANIMATIONS, *VIDEOS))
-            what = "the folder" if entry.is_dir() else "the file"
-            raise DataError(
-                f"Expected images or videos in {folder} ({kinds}), got {what} {entry.name}; "
-                "convert it or move it elsewhere"
-            )
-        files.append(entry)
-    if not files:
-        raise DataError(f"Expected images or videos in {folder}, got none; add some or remove it")
-    return files
+            f"Expected a number after folder:PATH?test=, got {request.settings['test']!r}; "
+            "write for example ?test=0.25"
+        ) from None

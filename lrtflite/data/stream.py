@@ -51,18 +51,21 @@ class StreamOptions:
     - `visits`: number of batches that show each class; fewer for a class with too few clips.
     - `batch_frames`: maximum number of frames per class in a batch, evenly spread; None uses all.
     - `seed`: decides which classes are in the first batch, and the order of the rest.
+    - `split_seed`: decides which frames belong to which visit; None uses `seed`. With one
+      `split_seed`, streams of several seeds have the same visits in another order.
     """
 
     first_classes: int = 10
     visits: int = 2
     batch_frames: int | None = None
     seed: int = 0
+    split_seed: int | None = None
 
     def __post_init__(self) -> None:
-        least = {"first_classes": 1, "visits": 1, "batch_frames": 1, "seed": 0}
+        least = {"first_classes": 1, "visits": 1, "batch_frames": 1, "seed": 0, "split_seed": 0}
         for key, low in least.items():
             value = getattr(self, key)
-            if key == "batch_frames" and value is None:
+            if key in ("batch_frames", "split_seed") and value is None:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
                 raise InputError(
@@ -70,10 +73,26 @@ class StreamOptions:
                     f"the default is {getattr(type(self), key)}"
                 )
 
+    @property
+    def facts(self) -> dict[str, int | None]:
+        """Return every setting by its name, `split_seed` only if it was given."""
+        facts: dict[str, int | None] = asdict(self)
+        if self.split_seed is None:
+            del facts["split_seed"]
+        return facts
 
-def whole_batch(source: FrameSource, batch_frames: int | None = None) -> Batch:
-    """Return one batch of all training frames, at most `batch_frames` per class, evenly spread."""
-    parts = tuple((clip, tuple(range(clip.length))) for clip in source.train_clips())
+
+def whole_batch(
+    source: FrameSource, batch_frames: int | None = None, *, held_out: bool = False
+) -> Batch:
+    """Return one batch of all training frames, at most `batch_frames` per class, evenly spread.
+
+    With `held_out`, the test frames follow the training frames of each class.
+    """
+    clips = list(source.train_clips())
+    if held_out:
+        clips = sorted([*clips, *source.test_clips()], key=lambda clip: clip.label)
+    parts = tuple((clip, tuple(range(clip.length))) for clip in clips)
     return Batch(_cap(parts, batch_frames))
 
 
@@ -101,7 +120,7 @@ def describe_stream(
     facts: dict[str, str | int | None] = {"dataset": source.name, "protocol": "nic"}
     if isinstance(source, ListedSource):
         return {**facts, "protocol": source.protocol, "batch_frames": options.batch_frames}
-    facts.update(asdict(options))
+    facts.update(options.facts)
     facts["first_classes"] = min(options.first_classes, len(source.classes))
     return facts
 
@@ -125,8 +144,7 @@ def nic_stream(
     if and only if it is one of the first classes.
     """
     options = options or StreamOptions()
-    rng = np.random.default_rng(options.seed)
-    visits = _all_visits(source, options, rng)
+    visits, rng = _all_visits(source, options)
     order = [label for label in rng.permutation(len(visits)).tolist() if label not in known]
     first = set(order[: options.first_classes])
     opening = Batch(tuple(part for label in sorted(first) for part in visits[label][0]))
@@ -153,8 +171,7 @@ def ni_stream(
 
     INVARIANT: no frame is in two batches, no batch is empty.
     """
-    options = options or StreamOptions()
-    visits = _all_visits(source, options, np.random.default_rng(options.seed))
+    visits, _ = _all_visits(source, options or StreamOptions())
     stream = []
     for number in range(max(map(len, visits))):
         parts = tuple(
@@ -174,9 +191,12 @@ def ni_stream(
 
 
 def _all_visits(
-    source: FrameSource, options: StreamOptions, rng: np.random.Generator
-) -> list[list[tuple[Part, ...]]]:
-    """Return the visits of each class; raise DataError for a class without frames."""
+    source: FrameSource, options: StreamOptions
+) -> tuple[list[list[tuple[Part, ...]]], np.random.Generator]:
+    """Return the visits of each class, and the generator that decides the order of classes.
+
+    Raise DataError for a class without frames.
+    """
     clips: dict[int, list[Clip]] = {label: [] for label in range(len(source.classes))}
     for clip in source.train_clips():
         clips[clip.label].append(clip)
@@ -188,10 +208,17 @@ def _all_visits(
             )
     if not clips:
         raise DataError(f"Expected at least one class in {source.name}, got none; add one")
-    return [
+    seed = options.seed if options.split_seed is None else options.split_seed
+    rng = np.random.default_rng(seed)
+    visits = [
         [_cap(parts, options.batch_frames) for parts in _visits(clips[label], options.visits, rng)]
         for label in clips
     ]
+    if seed == options.seed:
+        return visits, rng
+    order = np.random.default_rng(options.seed)
+    shuffled = [[of_class[i] for i in order.permutation(len(of_class))] for of_class in visits]
+    return shuffled, order
 
 
 def _mix(

@@ -6,35 +6,51 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.destination import Destination
 from lrtflite.bundle.training import Training
-from lrtflite.data import FrameSource, whole_batch
+from lrtflite.data import Batch, FrameSource, whole_batch
 from lrtflite.errors import InputError
 from lrtflite.learner import Learner
-from lrtflite.session.session import Phase, Progress, SessionReport
+from lrtflite.session.session import Phase, SessionReport
+from lrtflite.workbench.evaluation import Evaluation, evaluate_clips
 
 # Callback with the phase (a name in `Phase`), steps done, and steps in total.
 OnStep = Callable[[str, int, int], None]
+# Before the phases of the session that teaches everything, after another one was tested.
+AGAIN = "everything: "
 
 
 @dataclass(frozen=True)
 class Taught:
-    """The bundle that ships, its session, and its accuracy.
+    """The bundle that ships, its session, and the evaluation of held-out frames, if there are any.
 
-    `accuracy` is over all held-out frames, `by_class` over those of each class of the data set.
-    `latents` is the number of latents that ship in the replay memory.
+    With `everything`, the session also taught the held-out frames, and the evaluation is that of
+    another learner, which was not taught them. `latents` is the number of latents that ship in the
+    replay memory.
     """
 
     bundle: Bundle
     report: SessionReport
-    accuracy: float
-    by_class: dict[str, float]
-    held_out: int
+    evaluation: Evaluation | None
+    everything: bool
     latents: int
+
+    @property
+    def accuracy(self) -> float:
+        """Return the accuracy over all held-out frames; NaN without any."""
+        return float("nan") if self.evaluation is None else self.evaluation.accuracy
+
+    @property
+    def held_out(self) -> int:
+        """Return the number of held-out frames."""
+        return 0 if self.evaluation is None else self.evaluation.frames
+
+    @property
+    def by_class(self) -> dict[str, float]:
+        """Return the accuracy over the held-out frames of each class of the data set."""
+        classes = () if self.evaluation is None else self.evaluation.classes
+        return {each.label: each.recall for each in classes}
 
 
 def check_room(source: FrameSource, labels: tuple[str | None, ...]) -> None:
@@ -56,52 +72,59 @@ def teach(
     *,
     training: Training | None = None,
     batch_frames: int | None = None,
+    everything: bool = False,
     replace: bool = False,
     on_step: OnStep | None = None,
 ) -> Taught:
     """Teach all training frames of `source` in one session, test it, and write the bundle `out`.
 
-    `batch_frames` limits the frames of each class. Classes learned before ship too.
+    With `everything`, another learner is taught and tested like that; then this one is taught the
+    held-out frames too, all in one session, and ships without a test of its own. `batch_frames`
+    limits the frames of each class. Classes learned before ship too.
     """
     destination = Destination.at(out, replace=replace)
     check_room(source, learner.labels)
     tell = on_step or (lambda phase, done, total: None)
+
+    def taught(learner: Learner, batch: Batch, tell: OnStep) -> SessionReport:
+        return learner.learn(
+            batch.frames(),
+            [source.classes[label] for label in batch.labels],
+            training=training,
+            on_progress=lambda p: tell(p.phase, p.done, p.total or len(batch)),
+        )
+
     batch = whole_batch(source, batch_frames)
-
-    def on_progress(progress: Progress) -> None:
-        tell(progress.phase, progress.done, progress.total or len(batch))
-
-    report = learner.learn(
-        batch.frames(),
-        [source.classes[label] for label in batch.labels],
-        training=training,
-        on_progress=on_progress,
-    )
-    right, truth = recognise(learner, source, tell)
+    if everything:
+        with _copy(learner) as pupil:
+            taught(pupil, batch, tell)
+            evaluation = _tested(pupil, source, tell)
+        batch = whole_batch(source, batch_frames, held_out=True)
+        report = taught(learner, batch, lambda phase, *count: tell(f"{AGAIN}{phase}", *count))
+    else:
+        report = taught(learner, batch, tell)
+        evaluation = _tested(learner, source, tell)
     return Taught(
         bundle=learner.ship(destination),
         report=report,
-        accuracy=float(right.mean()) if len(right) else float("nan"),
-        by_class={
-            name: float(right[truth == label].mean())
-            for label, name in enumerate(source.classes)
-            if (truth == label).any()
-        },
-        held_out=len(right),
+        evaluation=evaluation,
+        everything=everything,
         latents=len(learner.memory),
     )
 
 
-def recognise(
-    learner: Learner, source: FrameSource, tell: OnStep = lambda phase, done, total: None
-) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
-    """Return whether each held-out frame is recognised, and the class of each."""
+def _copy(learner: Learner) -> Learner:
+    """Return a learner in RAM with the state of another one."""
+    copy = Learner.open_with(learner.bundle, None, learner.committed.options)
+    copy.committed.restore(learner.snapshot())
+    return copy
+
+
+def _tested(learner: Learner, source: FrameSource, tell: OnStep) -> Evaluation | None:
+    """Evaluate a learner on the held-out frames; return None if there are none."""
     clips = source.test_clips()
-    truth = np.repeat([clip.label for clip in clips], [clip.length for clip in clips])
-    right = np.zeros(len(truth), bool)
-    frames = (frame for clip in clips for frame in clip.read())
-    for row, frame in enumerate(frames):
-        [[best, *_]] = learner.predict(frame, top=1)
-        right[row] = best.label == source.classes[truth[row]]
-        tell(Phase.TEST, row + 1, len(truth))
-    return right, truth.astype(np.int64)
+    if not clips:
+        return None
+    return evaluate_clips(
+        learner, clips, source.classes, on_frame=lambda done, total: tell(Phase.TEST, done, total)
+    )

@@ -69,6 +69,9 @@ def test_the_seed_is_the_one_of_other_commands(run_cli: Run, tmp_path: Path) -> 
     sheet = (tmp_path / "s.png").read_bytes()
     assert sheet == contact_sheet(open_source(f"folder:{things}", size=16, seed=1))
     assert sheet != contact_sheet(open_source(f"folder:{things}", size=16, seed=0))
+    words = ("--seed", "7", "--split-seed", "1", "--size", "16", "--sheet", "split.png")
+    run_cli("data", f"folder:{things}", *words)
+    assert (tmp_path / "split.png").read_bytes() == sheet
 
 
 def test_an_error_is_one_line(error_of: Callable[..., str], tmp_path: Path) -> None:

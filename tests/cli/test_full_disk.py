@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from coloured_pictures import draw_pictures
 from lrtflite import Learner
 from lrtflite.errors import StateError
 from lrtflite.state.folder import newest_state
@@ -98,3 +99,20 @@ def test_a_new_state_needs_room_too(demo: Path, small_disk: Path) -> None:
     fill(small_disk)
     with pytest.raises(StateError, match="No space left"):
         Learner.open(demo, small_disk / "state")
+
+
+def test_the_command_learn_says_that_nothing_was_lost(
+    run_cli: Callable[..., subprocess.CompletedProcess[str]], demo: Path, small_disk: Path
+) -> None:
+    things = draw_pictures(small_disk.parent / "things", classes=2, images=3)
+    state = small_disk / "state"
+    assert run_cli("learn", demo, state, "--label", "amber", things / "amber").returncode == 0
+    files = contents(state)
+    fill(small_disk)
+    done = run_cli("learn", demo, state, "--label", "blue", things / "blue")
+    assert (done.returncode, done.stdout) == (1, "")
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith(f"Error: Cannot save to {state}, the state before is intact: No space")
+    assert contents(state) == files
+    done = run_cli("predict", demo, state, things / "amber" / "001.png")
+    assert done.stdout.startswith(f"{things / 'amber' / '001.png'}: amber ")

@@ -17,6 +17,7 @@ from PIL import Image
 from coloured_pictures import draw_pictures
 from lrtflite import Learner
 from lrtflite.bundle.bundle import Bundle
+from lrtflite.data import open_source
 from lrtflite_cli.terminal.teaching import taught_as_text
 
 Run = Callable[..., Any]
@@ -33,10 +34,12 @@ def test_what_it_writes_knows_the_data_set(
 ) -> None:
     done = run_cli("teach", demo, "--dataset", f"folder:{things}", "--out", "taught")
     assert done.returncode == 0, done.stderr
-    first, second, last = done.stdout.splitlines()
+    first, second, third, last = done.stdout.splitlines()
     assert first.startswith("taught: taught 3 classes from 24 frames in ")
     assert first.endswith("; ships 24 latents")
     assert second == "held-out accuracy 100.0% of 12 frames"
+    assert third.startswith("unknown=")
+    assert third.endswith("; what it catches is not measured, as every tested class is learned")
     assert last == (
         "next: lrtflite verify taught; with new classes added: "
         f"lrtflite simulate taught --dataset folder:{things}"
@@ -54,6 +57,46 @@ def test_what_it_writes_knows_the_data_set(
         assert len(device.memory) == 24
     assert "knows" in run_cli("inspect", "taught").stdout
     assert "3 classes from 1 session(s), with 24 latents" in run_cli("inspect", "taught").stdout
+
+
+def test_all_frames_are_taught_after_the_test(
+    run_cli: Run, demo: Path, things: Path, tmp_path: Path
+) -> None:
+    # Two classes alike, so that the figure is not simply 1.
+    for number in range(12):
+        twin = things / "green" / f"{number:03d}.png"
+        if number % 3:
+            twin.write_bytes((things / "blue" / f"{number:03d}.png").read_bytes())
+    words = ["teach", demo, "--dataset", "folder:things", "--json"]
+    plain = json.loads(run_cli(*words, "--out", "plain").stdout)
+    done = run_cli(*words, "--out", "whole", "--all")
+    assert done.returncode == 0, done.stderr
+    whole = json.loads(done.stdout)
+    # The figure is that of a learner which was taught the training frames only.
+    for name in ("held_out_accuracy", "held_out_frames", "by_class", "unknown"):
+        assert whole[name] == plain[name]
+    assert 0.5 < whole["held_out_accuracy"] < 1
+    assert [plain["frames"], whole["frames"], whole["replay_patterns"]] == [24, 36, 36]
+    assert [plain["taught_held_out_frames"], whole["taught_held_out_frames"]] == [False, True]
+    assert [line for line in done.stderr.splitlines() if "extracting" in line] == [
+        "extracting frames: 24",
+        "everything: extracting frames: 36",
+    ]
+    with Learner.open(tmp_path / "whole") as device:
+        history = device.committed.history
+        assert (history.sessions, set(history.patterns.values())) == (1, {12})
+
+
+def test_the_split_has_a_seed_of_its_own(run_cli: Run, demo: Path, things: Path) -> None:
+    held_out = [
+        {clip.name for clip in open_source(f"folder:{things}", seed=seed).test_clips()}
+        for seed in (0, 1)
+    ]
+    wrong = sorted(name for name in held_out[0] - held_out[1] if name.startswith("amber"))[0]
+    (things / wrong).write_bytes((things / "blue" / "001.png").read_bytes())
+    words = ["teach", demo, "--dataset", "folder:things", "--json", "--out", "out"]
+    found = json.loads(run_cli(*words, "--seed", "1", "--split-seed", "0").stdout)
+    assert found["held_out_accuracy"] == pytest.approx(11 / 12)
 
 
 def test_extra_steps_are_announced_and_counted(run_cli: Run, demo: Path, things: Path) -> None:
@@ -172,10 +215,15 @@ def test_the_weakest_class_is_named() -> None:
     taught: Any = SimpleNamespace(
         bundle=SimpleNamespace(path="out"), report=report, latents=4, accuracy=0.95, held_out=20
     )
+    taught.everything, taught.evaluation = False, None
     taught.by_class = {"a": 1.0, "b": 0.9}
     assert "weakest: b 90%" in taught_as_text(taught, "folder:x", untested=())
     taught.by_class = {"a": 1.0, "b": 1.0}
     assert "weakest" not in taught_as_text(taught, "folder:x", untested=())
+    assert "before" not in taught_as_text(taught, "folder:x", untested=())
+    taught.everything = True
+    said = taught_as_text(taught, "folder:x", untested=()).splitlines()[1]
+    assert said == "held-out accuracy 95.0% of 20 frames, before it was taught these too"
 
 
 def test_too_many_classes_are_refused_before_the_work(

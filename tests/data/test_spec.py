@@ -16,7 +16,7 @@ from lrtflite.errors import DataError
     [
         (
             "folder:{}?fraction=0.5",
-            "Expected one of test, classes after folder:PATH\\?, got 'fraction'; correct or remove",
+            "Expected one of test, test-folder, classes after folder:PATH\\?, got 'fraction'",
         ),
         ("folder:{}?test=half", "Expected a number after folder:PATH\\?test=, got 'half'"),
         ("folder:{}?test=1", "Expected a held-out fraction between 0 and 1, got 1.0"),

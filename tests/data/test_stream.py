@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -192,10 +192,61 @@ def test_other_sources_get_a_nic_stream_and_say_so() -> None:
     }
 
 
+def visits_of(stream: Sequence[Batch]) -> list[list[tuple[str, int]]]:
+    """Return the frames of each class in each batch, in no order."""
+    return sorted(
+        sorted(
+            (clip.name, i) for clip, indices in batch.parts if clip.label == label for i in indices
+        )
+        for batch in stream
+        for label in batch.classes
+    )
+
+
+def test_a_stream_of_one_seed_stays_as_it_was() -> None:
+    """The expected streams were recorded before the split had a seed of its own."""
+    source = Toy([[1] * 4, [1] * 4, [3, 3, 3]])
+    for split_seed in (None, 5):
+        wanted = StreamOptions(first_classes=1, seed=5, split_seed=split_seed)
+        assert [[clip.name for clip, _ in batch.parts] for batch in nic_stream(source, wanted)] == [
+            ["c1/1", "c1/3"],
+            ["c1/2", "c1/0"],
+            ["c0/3", "c0/1"],
+            ["c0/2", "c0/0"],
+            ["c2/2"],
+            ["c2/0"],
+        ]
+        assert [[clip.name for clip, _ in batch.parts] for batch in ni_stream(source, wanted)] == [
+            ["c0/3", "c0/1", "c1/1", "c1/3", "c2/2"],
+            ["c0/2", "c0/0", "c1/2", "c1/0", "c2/0"],
+        ]
+
+
+@pytest.mark.parametrize("make", [nic_stream, ni_stream])
+def test_streams_of_one_split_differ_in_order_only(make: Callable[..., list[Batch]]) -> None:
+    # Four visits of two pictures each; two of the three videos are drawn.
+    source = Toy([[1] * 8, [1] * 8, [1] * 8, [4, 5, 6]])
+    streams = [
+        make(source, StreamOptions(first_classes=1, visits=2, seed=seed, split_seed=7))
+        for seed in range(7)
+    ]
+    assert len({str(visits_of(stream)) for stream in streams}) == 1
+    assert len({str([frames_of(batch) for batch in stream]) for stream in streams}) > 3
+    others = [make(source, StreamOptions(visits=2, seed=seed)) for seed in range(7)]
+    assert len({str(visits_of(stream)) for stream in others}) > 3
+
+
+def test_the_split_is_a_fact_only_where_it_was_given() -> None:
+    source = Toy([[2, 2]])
+    assert "split_seed" not in describe_stream(source, StreamOptions(seed=3))
+    assert describe_stream(source, StreamOptions(split_seed=4))["split_seed"] == 4
+
+
 @pytest.mark.parametrize(
     ("key", "value"),
     [
         ("first_classes", 0),
+        ("split_seed", -1),
         ("first_classes", 2.5),
         ("visits", 0),
         ("visits", None),

@@ -118,10 +118,11 @@ def test_a_frame_is_answered_as_its_latent_is(
 ) -> None:
     frames = noise(bundle, 6)
     device.learn(frames, ["a", "b"] * 3, training=training)
-    rows = device.recognise(frames[0])
+    rows = device.recognise(frames[0]).probabilities
     assert rows.shape == (1, Bundle.open(bundle).manifest.slots)
     assert rows.sum() == pytest.approx(1, abs=1e-5)
-    np.testing.assert_array_equal(rows, device.probabilities(device.extract(frames[0])))
+    again = device.answers(device.extract(frames[0])).probabilities
+    np.testing.assert_array_equal(rows, again)
 
 
 def test_a_bundle_that_it_cannot_open(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import lrtflite_firmware_sim.held_out as held_out_module
 from lrtflite.bundle.bundle import Bundle, demo_bundle
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.data import Clip
+from lrtflite.prediction import Answers
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 from lrtflite_firmware_sim.held_out import HeldOut
 
@@ -59,13 +60,16 @@ class Device:
         self.asked.append(("extract", 1))
         return frame[np.newaxis].astype(np.float32)
 
-    def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
-        self.asked.append(("probabilities", len(latents)))
-        return np.stack([self._row(latent) for latent in latents])
+    def answers(self, latents: NDArray[Any]) -> Answers:
+        self.asked.append(("answers", len(latents)))
+        return Answers(
+            np.stack([self._row(latent) for latent in latents]),
+            np.array([latent.flat[0] / 100 for latent in latents], np.float32),
+        )
 
-    def recognise(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def recognise(self, frame: NDArray[np.uint8]) -> Answers:
         self.asked.append(("recognise", 1))
-        return self._row(frame)[np.newaxis]
+        return Answers(self._row(frame)[np.newaxis], np.array([frame.flat[0] / 100], np.float32))
 
     def _row(self, pattern: NDArray[Any]) -> NDArray[np.float32]:
         row = np.zeros(len(LABELS), np.float32)
@@ -88,14 +92,17 @@ def read(manifest: Manifest) -> tuple[HeldOut, Source, Device]:
 
 
 def predicted(test: HeldOut, device: Device) -> list[int]:
-    return test.predicted(device, LABELS).tolist()  # type: ignore[arg-type]
+    tested = test.predicted(device, LABELS)  # type: ignore[arg-type]
+    assert tested.familiarity is not None
+    np.testing.assert_allclose(tested.familiarity, [0.1, 0.1, 0.2, 0.2, 0.3, 0], rtol=1e-6)
+    return tested.guess.tolist()
 
 
 # 6 latents of 8 x 8 x 3 float32 are 4608 bytes, 6 frames 1152.
 @pytest.mark.parametrize(
     ("limit", "adapt", "kept", "asked", "reads"),
     [
-        (4608, False, "latents", {"probabilities"}, 2),
+        (4608, False, "latents", {"answers"}, 2),
         (4607, False, "frames", {"recognise"}, 2),
         (4608, True, "frames", {"recognise"}, 2),
         (1151, False, "nothing", {"recognise"}, 6),
@@ -152,7 +159,7 @@ def test_messages_stay_small(
     device.asked.clear()
     heard: list[tuple[int, int]] = []
     test.predicted(device, LABELS, on_frame=lambda *count: heard.append(count))  # type: ignore[arg-type]
-    assert device.asked == [("probabilities", size) for size in sizes]
+    assert device.asked == [("answers", size) for size in sizes]
     assert heard == [(int(done), 6) for done in np.cumsum(sizes)]
 
 

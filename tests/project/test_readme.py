@@ -30,6 +30,7 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 HOST_COMMANDS = ("layers", "train", "convert")
+OF_STATES = ("learn", "predict", "evaluate", "unknown", "rename", "forget", "undo")
 # Options that make a command quick; the last of two equal options counts.
 SMALL = {
     "simulate": ["--sessions", "2", "--dataset", "synthetic?frames=4&test_frames=1"],
@@ -104,8 +105,8 @@ def test_device_commands(
         shutil.copytree(demo, desk / "things-bundle")
     if command[0] == "export" and find_spec("tensorflow") is None:
         pytest.skip("needs the extra host")
-    if command[0] in ("state", "export"):
-        teach(desk / "plain", desk / "state", ("mug", 0, 1))
+    if command[0] in (*OF_STATES, "state", "export"):
+        teach(desk / "plain", desk / "state", ("mug", 0, 1), ("stapler", 1, 1))
     if command[0] == "sign" or "--require-signature" in command:
         make_keys(desk / "key", desk / "key.pub")
         sign_bundle(desk / "bundle", desk / "key")

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-import sys
-import unicodedata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from lrtflite_cli.options.data import SETTINGS, dataset_table, skip_unreadable
+from lrtflite_cli.options.data import (
+    SETTINGS,
+    dataset_table,
+    open_dataset,
+    seed_option,
+    skip_unreadable,
+    split_seed_option,
+)
 from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.table import table
 
 if TYPE_CHECKING:
     from lrtflite.data.overview import Amount, Overview
@@ -39,26 +45,24 @@ DATASET is one of
     show_default=True,
     help="Side of the square frames, in pixels.",
 )
-@click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Decides which frames are held out, or which objects are drawn. Give other commands the "
-    "same seed.",
-)
+@seed_option
+@split_seed_option
 @click.option("--sheet", metavar="PNG", help="Also write a picture with frames of each class.")
 @skip_unreadable
 @click.option("--json", "as_json", is_flag=True, help="Print the overview as JSON.")
 def command(
-    dataset: str, size: int, seed: int, sheet: str | None, skip_unreadable: bool, as_json: bool
+    dataset: str,
+    size: int,
+    seed: int,
+    split_seed: int | None,
+    sheet: str | None,
+    skip_unreadable: bool,
+    as_json: bool,
 ) -> None:
-    from lrtflite.data import open_source
     from lrtflite.data.overview import overview
     from lrtflite.data.sheet import check_drawing, contact_sheet
     from lrtflite.errors import InputError
     from lrtflite.files.atomic import check_writable, write_whole, writing
-    from lrtflite_firmware_sim.watcher import LineWatcher
 
     if sheet is not None:
         if not sheet.lower().endswith(".png"):
@@ -66,10 +70,9 @@ def command(
         check_drawing()
         with writing(sheet):
             check_writable(Path(sheet).expanduser())
-    with LineWatcher(sys.stderr).looking() as on_file:
-        source = open_source(
-            dataset, size=size, seed=seed, skip_unreadable=skip_unreadable, on_file=on_file
-        )
+    source = open_dataset(
+        dataset, size=size, seed=seed, split_seed=split_seed, skip_unreadable=skip_unreadable
+    )
     found = overview(source)
     click.echo(json.dumps(found.to_dict(), indent=2) if as_json else _as_text(found))
     if sheet is not None:
@@ -85,13 +88,8 @@ def _as_text(found: Overview) -> str:
     titles = ("class", "kind", "training clips", "frames", "test clips", "frames")
     rows = [(each.name, each.kind, *_counts(each.train, each.test)) for each in found.classes]
     rows.append((f"all {len(found.classes)}", "", *_counts(found.train, found.test)))
-    widths = [max(map(_columns, column)) for column in zip(titles, *rows)]
     lines = [f"{found.dataset}: {found.size} x {found.size} frames", ""]
-    for row in (titles, *rows):
-        spaces = [" " * (width - _columns(cell)) for cell, width in zip(row, widths)]
-        named = (cell + space for cell, space in zip(row[:2], spaces))
-        counted = (space + cell for cell, space in zip(row[2:], spaces[2:]))
-        lines.append("  ".join([*named, *counted]))
+    lines += table((titles, *rows), left=(0, 1))
     below = [f"note: {note}" for note in found.notes]
     if found.protocol is not None:
         below.insert(0, f"{found.protocol}: {found.sessions} sessions")
@@ -100,8 +98,3 @@ def _as_text(found: Overview) -> str:
 
 def _counts(*sides: Amount) -> tuple[str, ...]:
     return tuple(f"{count:,}" for side in sides for count in (side.clips, side.frames))
-
-
-def _columns(text: str) -> int:
-    """Return the width of a string in terminal columns; Chinese characters occupy two."""
-    return len(text) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)

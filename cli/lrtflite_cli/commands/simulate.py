@@ -32,6 +32,7 @@ def command(
     visits: int | None,
     batch_frames: int | None,
     rival: str | None,
+    split_seed: int | None,
     diagnose: bool,
     skip_unreadable: bool,
     json_path: str | None,
@@ -65,6 +66,7 @@ def command(
         skip_unreadable=skip_unreadable,
         diagnose=diagnose,
         rival=rival,
+        split_seed=split_seed,
     )
     caution(replay_size=given["replay_size"])
     with raising():

@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lrtflite.session.session import Phase
-from lrtflite_cli.options.data import dataset_option, skip_unreadable
+from lrtflite_cli.options.data import (
+    dataset_option,
+    open_dataset,
+    skip_unreadable,
+    split_seed_option,
+)
 from lrtflite_cli.options.learner import chosen_learner, learner_options
 from lrtflite_cli.options.rates import chosen_rates, rate_options
 from lrtflite_cli.terminal.cautions import caution
 from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.session import WORDS
 from lrtflite_cli.terminal.teaching import taught_as_json, taught_as_text
-
-WORDS = {
-    Phase.EXTRACT: "extracting frames",
-    Phase.TRAIN: "training steps",
-    Phase.GATHER: "gathering patterns",
-    Phase.ADAPT: "adapting moments",
-    Phase.CHECKPOINT: "saving the state",
-    Phase.TEST: "testing held-out frames",
-}
 
 
 @click.command()
@@ -37,8 +33,16 @@ WORDS = {
     help="Maximum number of frames per class, evenly spread.",
     show_default="all",
 )
+@click.option(
+    "--all",
+    "everything",
+    is_flag=True,
+    help="Ship a bundle that was also taught the held-out frames. The accuracy is that of a first "
+    "learner, which was not. Without it, the bundle that ships is the one that was tested.",
+)
 @rate_options(epochs="bundle's", lr="bundle's")
 @learner_options(replay_size="bundle's", policy="bundle's")
+@split_seed_option
 @skip_unreadable
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def command(
@@ -47,6 +51,8 @@ def command(
     out: Path,
     replace: bool,
     batch_frames: int | None,
+    everything: bool,
+    split_seed: int | None,
     skip_unreadable: bool,
     as_json: bool,
     **given: Any,
@@ -60,23 +66,21 @@ def command(
     """
     from lrtflite.bundle.bundle import Bundle
     from lrtflite.bundle.destination import Destination
-    from lrtflite.data import open_source, skipped_files, source_notes
+    from lrtflite.data import skipped_files, source_notes
     from lrtflite.learner import Learner
     from lrtflite.system.quiet import quiet_stderr
-    from lrtflite.workbench.teaching import teach
+    from lrtflite.workbench.teaching import AGAIN, teach
     from lrtflite_cli.terminal.progress import phases
-    from lrtflite_firmware_sim.watcher import LineWatcher
 
     opened = Bundle.open(bundle, require_signature=given["require_signature"])
     destination = Destination.at(out, replace=replace)
-    with LineWatcher(sys.stderr).looking() as on_file:
-        source = open_source(
-            dataset,
-            size=opened.manifest.input_size,
-            seed=given["seed"],
-            skip_unreadable=skip_unreadable,
-            on_file=on_file,
-        )
+    source = open_dataset(
+        dataset,
+        size=opened.manifest.input_size,
+        seed=given["seed"],
+        split_seed=split_seed,
+        skip_unreadable=skip_unreadable,
+    )
     for note in source_notes(source):
         click.echo(note, err=True)
     training = opened.manifest.training.with_options(**chosen_rates(given))
@@ -86,13 +90,16 @@ def command(
     caution(replay_size=given["replay_size"])
     learned_before = frozenset(learner.learned)
     more = {Phase.TRAIN: "training steps, at least"} if training.feeding.extra_steps else {}
-    with raising(), phases({**WORDS, **more}) as step:
+    words = {**WORDS, **more}
+    words.update({f"{AGAIN}{phase}": f"{AGAIN}{text}" for phase, text in words.items()})
+    with raising(), phases(words) as step:
         taught = teach(
             learner,
             source,
             destination,
             training=training,
             batch_frames=batch_frames,
+            everything=everything,
             on_step=step,
         )
     if as_json:

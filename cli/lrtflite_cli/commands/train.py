@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -10,7 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrtflite_cli.options.data import dataset_option, skip_unreadable
+from lrtflite_cli.options.data import (
+    dataset_option,
+    open_dataset,
+    skip_unreadable,
+    split_seed_option,
+)
 from lrtflite_cli.options.train import chosen_options, train_options
 from lrtflite_cli.terminal.interrupts import asking
 from lrtflite_cli.terminal.training import as_json as json_text
@@ -46,6 +50,7 @@ FILE = click.Path(path_type=Path, dir_okay=False)
     help="Seed of data, stream, initial weights and order. The same seed gives `simulate` the same "
     "first batch.",
 )
+@split_seed_option
 @skip_unreadable
 @click.option("--resume", is_flag=True, help="Continue an interrupted run from its checkpoint.")
 @click.option(
@@ -62,6 +67,7 @@ def command(
     input_size: int,
     all_classes: bool,
     seed: int,
+    split_seed: int | None,
     skip_unreadable: bool,
     resume: bool,
     export_npz: Path | None,
@@ -80,7 +86,7 @@ def command(
 
     Ctrl-C leaves a checkpoint; the same command with --resume continues from it.
     """
-    from lrtflite.data import open_source, skipped_files, source_notes
+    from lrtflite.data import skipped_files, source_notes
     from lrtflite.errors import ModelError
     from lrtflite.files.scratch import scratch_tempdir
     from lrtflite.host.training import train
@@ -88,18 +94,17 @@ def command(
     from lrtflite.host.weights import write_npz
     from lrtflite.networks.demo import DEMO_NOTE, photographs_on_demo
     from lrtflite.networks.mobilenet_v1 import check_network
-    from lrtflite_firmware_sim.watcher import LineWatcher
 
     if export_npz is not None and export_npz.suffix != ".npz":
         raise ModelError(
             f"Expected a file name that ends in .npz, got {export_npz}; choose another --export-npz"
         )
+    given["split_seed"] = split_seed
     options = chosen_options(schedule, dataset, seed, given, all_classes=all_classes)
     check_network(options.alpha, input_size)
-    with LineWatcher(sys.stderr).looking() as on_file:
-        source = open_source(
-            dataset, size=input_size, seed=seed, skip_unreadable=skip_unreadable, on_file=on_file
-        )
+    source = open_dataset(
+        dataset, size=input_size, seed=seed, split_seed=split_seed, skip_unreadable=skip_unreadable
+    )
     demo_note = DEMO_NOTE if photographs_on_demo(options.weights, source.name) else None
     for note in (*source_notes(source), left_out(options, len(source.classes)), demo_note):
         if note is not None:

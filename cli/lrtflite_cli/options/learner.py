@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any, Callable
 
 import click
@@ -44,6 +45,21 @@ def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
     """Add the options of a learner; the arguments describe the defaults of two of them."""
     return all_of(
         memory_options(replay_size=replay_size, policy=policy),
+        runtime_options(),
+        click.option(
+            "--seed",
+            type=click.IntRange(min=0),
+            default=0,
+            show_default=True,
+            help="Seed of everything random: the same seed gives the same run.",
+        ),
+        signature_option,
+    )
+
+
+def runtime_options() -> Callable[[Any], Any]:
+    """Add `--threads` and `--runtime`."""
+    return all_of(
         click.option(
             "--threads",
             type=click.IntRange(1, MOST_THREADS),
@@ -58,21 +74,13 @@ def learner_options(*, replay_size: str, policy: str) -> Callable[[Any], Any]:
             show_default=True,
             help=f"TFLite runtime: {' or '.join(package for package, _ in RUNTIMES.values())}.",
         ),
-        click.option(
-            "--seed",
-            type=click.IntRange(min=0),
-            default=0,
-            show_default=True,
-            help="Seed of everything random: the same seed gives the same run.",
-        ),
-        signature_option,
     )
 
 
 def chosen_learner(given: Mapping[str, Any]) -> LearnerOptions:
     """Return the learner's options among those `given` to a command."""
-    names = ("runtime", "threads", "replay_size", "policy", "seed", "require_signature")
-    return LearnerOptions(**{name: given[name] for name in names})
+    names = {each.name for each in fields(LearnerOptions)}
+    return LearnerOptions(**{name: value for name, value in given.items() if name in names})
 
 
 def all_of(*options: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -6,7 +6,7 @@ from typing import Any, Callable
 
 import click
 
-from lrtflite_cli.options.data import dataset_option, skip_unreadable
+from lrtflite_cli.options.data import dataset_option, skip_unreadable, split_seed_option
 from lrtflite_cli.options.learner import all_of, learner_options
 from lrtflite_cli.options.rates import rate_options
 from lrtflite_cli.options.table import table_option
@@ -28,6 +28,7 @@ def simulate_options() -> Callable[[Any], Any]:
             replay_size=f"bundle's; app: {APP_REPLAY_SIZE}", policy=f"bundle's; app: {APP_POLICY}"
         ),
         rate_options(epochs=f"bundle's; app: {APP_EPOCHS}", lr="bundle's"),
+        split_seed_option,
         *_stream(),
         _rival(),
         click.option(

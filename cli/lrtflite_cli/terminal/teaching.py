@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,12 +16,14 @@ WEAK = 0.8
 
 def taught_as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -> str:
     """Return a few lines for a terminal; `untested` classes were learned before."""
+    from lrtflite.workbench.unknown import unknown_line
+
     report, path = taught.report, taught.bundle.path
     classes = f"{len(report.labels)} class{'es' * (len(report.labels) != 1)}"
     lines = [
         f"{path}: taught {classes} from {report.frames} frames in "
         f"{report.ready_to_committed_ms / 1e3:.2g} s; ships {taught.latents} latents",
-        f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames"
+        f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames{_tested(taught)}"
         if taught.held_out
         else "no held-out frames, so its accuracy is unknown",
     ]
@@ -34,12 +37,21 @@ def taught_as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -
         weakest = min(taught.by_class, key=lambda name: taught.by_class[name])
         if taught.by_class[weakest] < 1:
             lines.append(f"weakest: {weakest} {taught.by_class[weakest]:.0%}")
+    if taught.evaluation is not None and taught.evaluation.unknown is not None:
+        lines.append(unknown_line(taught.evaluation.unknown))
     later = f"lrtflite simulate {path} --dataset {dataset}"
     return "\n".join([*lines, f"next: lrtflite verify {path}; with new classes added: {later}"])
 
 
+def _tested(taught: Taught) -> str:
+    """Return a remark on the learner that was tested, where it is not the one that ships."""
+    return ", before it was taught these too" if taught.everything else ""
+
+
 def taught_as_json(taught: Taught, skipped: tuple[str, ...]) -> str:
     """Return the result as JSON; `skipped` files were left out."""
+    found = taught.evaluation
+    unknown = None if found is None or found.unknown is None else asdict(found.unknown)
     record = {
         "bundle": str(taught.bundle.path),
         "classes": taught.report.labels,
@@ -51,6 +63,8 @@ def taught_as_json(taught: Taught, skipped: tuple[str, ...]) -> str:
         "held_out_accuracy": taught.accuracy if taught.held_out else None,
         "held_out_frames": taught.held_out,
         "by_class": taught.by_class,
+        "unknown": unknown,
+        "taught_held_out_frames": taught.everything,
         "replay_patterns": taught.latents,
         "skipped_files": skipped,
     }

@@ -25,6 +25,7 @@ from lrtflite.session.session import Phase, Progress
 from lrtflite.system.machine import peak_ram_mb
 from lrtflite_firmware_sim.device.messages import (
     Acknowledged,
+    Answer,
     Ask,
     EndOfFrames,
     Extract,
@@ -34,7 +35,6 @@ from lrtflite_firmware_sim.device.messages import (
     Open,
     Predict,
     Predicted,
-    Probabilities,
     Recognise,
     Vitals,
     receive,
@@ -95,10 +95,10 @@ class Device:
             )
         if isinstance(request, Extract):
             return learner.extract(request.pixels)
-        if isinstance(request, Probabilities):
-            return learner.probabilities(request.latents)
+        if isinstance(request, Answer):
+            return learner.answers(request.latents)
         if isinstance(request, Recognise):
-            return learner.probabilities(learner.extract(request.pixels))
+            return learner.answers(learner.extract(request.pixels))
         if isinstance(request, Predict):
             started = time.perf_counter()
             [top] = learner.predict(request.pixels)

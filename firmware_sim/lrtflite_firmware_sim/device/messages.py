@@ -58,15 +58,15 @@ class Extract:
 
 
 @dataclass(frozen=True)
-class Probabilities:
-    """Request for (n, slots) float32, from latents (n, ...) of the bundle's dtype."""
+class Answer:
+    """Request for `Answers` to latents (n, ...) of the bundle's dtype."""
 
     latents: NDArray[Any]
 
 
 @dataclass(frozen=True)
 class Recognise:
-    """Request for (1, slots) float32, from one frame."""
+    """Request for `Answers` to one frame."""
 
     pixels: NDArray[np.uint8]
 

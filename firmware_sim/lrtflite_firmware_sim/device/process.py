@@ -21,8 +21,10 @@ from lrtflite.errors import LrtfliteError
 from lrtflite.files.deferred_signals import undisturbed
 from lrtflite.files.scratch import Scratch
 from lrtflite.options import LearnerOptions
+from lrtflite.prediction import Answers
 from lrtflite.session.session import Progress, SessionReport
 from lrtflite_firmware_sim.device.messages import (
+    Answer,
     Ask,
     EndOfFrames,
     Extract,
@@ -32,7 +34,6 @@ from lrtflite_firmware_sim.device.messages import (
     Open,
     Predict,
     Predicted,
-    Probabilities,
     Recognise,
     Vitals,
     receive,
@@ -117,15 +118,15 @@ class DeviceProcess:
         latents: NDArray[Any] = self.ask(Extract(frame))
         return latents
 
-    def probabilities(self, latents: NDArray[Any]) -> NDArray[np.float32]:
-        """Return probabilities (n, slots) float32 for latents (n, ...)."""
-        rows: NDArray[np.float32] = self.ask(Probabilities(latents))
-        return rows
+    def answers(self, latents: NDArray[Any]) -> Answers:
+        """Return the answers to latents (n, ...)."""
+        answers: Answers = self.ask(Answer(latents))
+        return answers
 
-    def recognise(self, frame: NDArray[np.uint8]) -> NDArray[np.float32]:
-        """Return probabilities (1, slots) float32 for one frame, which the device extracts."""
-        rows: NDArray[np.float32] = self.ask(Recognise(frame))
-        return rows
+    def recognise(self, frame: NDArray[np.uint8]) -> Answers:
+        """Return the answer to one frame, which the device extracts."""
+        answers: Answers = self.ask(Recognise(frame))
+        return answers
 
     def predict(self, frame: NDArray[np.uint8]) -> Predicted:
         """Return the likeliest labels of one frame, and the milliseconds until the answer."""

@@ -12,6 +12,7 @@ from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.errors import DataError
 from lrtflite.system.machine import Machine
 from lrtflite.workbench.metrics import percentiles
+from lrtflite.workbench.unknown import Threshold, UnknownAnswers
 
 FORMAT = 2
 # Field -> key in the JSON, where the two differ.
@@ -132,7 +133,9 @@ class Simulation:
 
     `start` is the test before the first session, if the bundle already knew some of the classes.
     `incomplete` names the cause of a run that ended before its last session. `rival` names the
-    rival that learned instead of the bundle's head, if any.
+    rival that learned instead of the bundle's head, if any. `unknown` judges the thresholds of
+    unknown, if the head reports familiarity: each class is known in the last test, and unknown in
+    the last test before it was taught.
     """
 
     final_accuracy: float
@@ -164,6 +167,7 @@ class Simulation:
     start: StartResult | None = None
     incomplete: str | None = None
     rival: str | None = None
+    unknown: UnknownAnswers | None = None
     format: int = FORMAT
 
     @property
@@ -187,7 +191,7 @@ class Simulation:
                     "run the simulation again"
                 )
             # Older files lack these keys: complete runs of the head of a bundle that knew nothing.
-            found = {"incomplete": None, "start": None, "rival": None, **found}
+            found = {"incomplete": None, "start": None, "rival": None, "unknown": None, **found}
             return cls(**{field.name: _value(field.name, found) for field in fields(cls)})
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(
@@ -214,6 +218,9 @@ def _value(name: str, found: dict[str, Any]) -> Any:
         return tuple(SessionResult(**_tuples(row)) for row in value)
     if name == "per_class":
         return tuple(ClassResult(**row) for row in value)
+    if name == "unknown":
+        thresholds = tuple(Threshold(**row) for row in value["thresholds"])
+        return UnknownAnswers(**{**value, "thresholds": thresholds})
     if name == "latency_ms":
         return {phase: Spread(**spread) for phase, spread in value.items()}
     if name == "notes":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lrtflite.session.session import Phase
+from lrtflite.workbench.unknown import unknown_line
 from lrtflite_firmware_sim.reporting.results import Simulation, Spread
 
 # Phases in the order of a session, with the unit that each measurement covers.
@@ -37,7 +38,7 @@ def summary(result: Simulation) -> str:
             else []
         ),
         f"{result.dataset}, protocol {result.protocol}: {sessions_text(result)}, "
-        f"{last.classes_seen} of {len(result.per_class)} classes, seed {result.seed}",
+        f"{last.classes_seen} of {len(result.per_class)} classes, {_seeds(result)}",
         "",
         _row("accuracy, whole test set", f"{last.accuracy:7.1%}", held_out_text(result)),
         _row("  classes seen so far", f"{last.accuracy_seen:7.1%}", ""),
@@ -61,6 +62,8 @@ def summary(result: Simulation) -> str:
         "",
         f"{result.versions['runtime']}, {threads_text(result)}, on {result.machine}",
     ]
+    if result.unknown is not None:
+        parts.append(unknown_line(result.unknown))
     parts += [f"note: {note}" for note in result.notes]
     parts += diagnosis_lines(result)
     return "\n".join(line.rstrip() for line in parts)
@@ -85,6 +88,11 @@ def held_out_text(result: Simulation) -> str:
 def first_text(result: Simulation) -> str:
     """Name the classes whose curve shows forgetting."""
     return "first classes" if result.start is None else "classes it shipped with"
+
+
+def _seeds(result: Simulation) -> str:
+    split = result.stream.get("split_seed")
+    return f"seed {result.seed}" + ("" if split is None else f", split seed {split}")
 
 
 def _newest_text(result: Simulation) -> str:

@@ -79,10 +79,13 @@ class RivalLearner:
         checked = check_latents(latents, self.bundle.manifest)
         return self.memory.probabilities(self.bundle.manifest.real(checked))
 
+    def answers(self, latents: NDArray[Any]) -> Answers:
+        """Return probabilities; a rival does not report familiarity."""
+        return Answers(self.probabilities(latents))
+
     def predict(self, frames: NDArray[np.uint8], *, top: int = 3) -> list[list[Prediction]]:
         """Return the `top` labels for each frame, most likely first; fewer if few are learned."""
-        answers = Answers(self.probabilities(self.extract(frames)))
-        return top_predictions(answers, self.labels, top=top)
+        return top_predictions(self.answers(self.extract(frames)), self.labels, top=top)
 
     def learn(
         self,

@@ -158,7 +158,10 @@ def _chosen_parts(source: FrameSource, options: TrainOptions) -> list[Part]:
         videos = source.train_clips()
         return [(clip, evenly(clip.length, options.frames_per_video)) for clip in videos]
     stream = StreamOptions(
-        first_classes=options.first_classes, visits=options.visits, seed=options.seed
+        first_classes=options.first_classes,
+        visits=options.visits,
+        seed=options.seed,
+        split_seed=options.split_seed,
     )
     return [
         (clip, tuple(indices[i] for i in evenly(len(indices), options.frames_per_video)))

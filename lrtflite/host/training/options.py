@@ -38,6 +38,7 @@ class TrainOptions:
         patience: epochs below the best validation accuracy after which training stops; None runs
             all epochs.
         seed: seed of initial weights, stream, order and augmentation.
+        split_seed: seed of the visits of the stream, instead of `seed`; None uses `seed`.
     """
 
     schedule: str
@@ -60,6 +61,7 @@ class TrainOptions:
     patience: int | None = None
     seed: int = 0
     network: str = "mobilenet_v1"
+    split_seed: int | None = None
 
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
@@ -84,7 +86,7 @@ class TrainOptions:
                 "Expected batch_size of at least 2, got 1; choose a larger one, because Batch "
                 "Renorm needs the mean and variance of a mini-batch"
             )
-        for name in ("lr", "lower_lr", "weight_decay", "seed"):
+        for name in ("lr", "lower_lr", "weight_decay", "seed", "split_seed"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise InputError(

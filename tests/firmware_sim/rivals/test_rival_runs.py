@@ -154,7 +154,7 @@ def device(request: pytest.FixtureRequest, demo: Path) -> Iterator[DeviceProcess
 def test_a_device_with_a_rival(device: DeviceProcess) -> None:
     frames = np.random.default_rng(0).integers(0, 256, (6, 128, 128, 3), np.uint8)
     assert device.opened.learned == ()
-    assert not device.recognise(frames[0]).any()
+    assert not device.recognise(frames[0]).probabilities.any()
     with pytest.raises(InputError, match="empty session"):
         device.learn([], [], training=None)
     with pytest.raises(InputError, match="one label per frame, got 2 for 6"):
@@ -168,6 +168,7 @@ def test_a_device_with_a_rival(device: DeviceProcess) -> None:
     assert not vitals.modules & strangers
     assert device.predict(frames[1]).top[0].label == "b"
     np.testing.assert_array_equal(
-        device.recognise(frames[0]), device.probabilities(device.extract(frames[0]))
+        device.recognise(frames[0]).probabilities,
+        device.answers(device.extract(frames[0])).probabilities,
     )
     assert (device.state / "rival.safetensors").is_file()

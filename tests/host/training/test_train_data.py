@@ -35,6 +35,9 @@ def test_first_batch_is_the_streams_own() -> None:
     assert selection.labels == tuple(source.classes[label] for label in first.classes)
     data = read(source, options)
     np.testing.assert_array_equal(images(data.train), np.stack(list(first.frames())))
+    apart = replace(options, split_seed=4)
+    first = make_stream(source, StreamOptions(first_classes=2, seed=3, split_seed=4))[0]
+    assert tuple(select(source, apart).train) == first.parts
 
 
 def test_slots_belong_to_their_frames() -> None:

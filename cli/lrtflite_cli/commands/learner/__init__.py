@@ -1,0 +1,1 @@
+"""Commands that open a learner: answer, learn, change classes, evaluate."""
