@@ -8,6 +8,7 @@ import select
 import shutil
 import stat
 import sys
+import threading
 import time
 from collections import deque
 from pathlib import Path
@@ -23,9 +24,13 @@ ABOVE = "\r\033[A\033[J"
 
 
 class Screen:
-    """Print on the last two lines of a terminal, answers above the input line, or to a log."""
+    """Print on the last two lines of a terminal, answers above the input line, or to a log.
+
+    Several threads may print.
+    """
 
     def __init__(self) -> None:
+        self._lock = threading.RLock()
         self.is_terminal = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
         self._is_drawn = False
         self._shown = ""
@@ -35,25 +40,28 @@ class Screen:
     def prompt(self) -> None:
         """Draw the answer line and the input line, from the start of a line."""
         if self.is_terminal:
-            self._is_drawn = True
-            print(f"{self._shown}\n> ", end="", flush=True)
+            with self._lock:
+                self._is_drawn = True
+                print(f"{self._shown}\n> ", end="", flush=True)
 
     def say(self, text: str) -> None:
         """Print a line that is not overwritten."""
-        print(f"{ABOVE if self._is_drawn else ''}{text}", flush=True)
-        if self._is_drawn:
-            self.prompt()
+        with self._lock:
+            print(f"{ABOVE if self._is_drawn else ''}{text}", flush=True)
+            if self._is_drawn:
+                self.prompt()
 
     def show(self, text: str) -> None:
         """Overwrite the line above the input line."""
         text = text[: shutil.get_terminal_size().columns - 1]
-        if self.is_terminal and text != self._shown:
-            self._shown = text
-            print(f"\0337\033[A\r\033[K{text}\0338", end="", flush=True)
+        with self._lock:
+            if self.is_terminal and text != self._shown:
+                self._shown = text
+                print(f"\0337\033[A\r\033[K{text}\0338", end="", flush=True)
 
-    def answer(self, text: str, winner: str) -> None:
-        """Show an answer; in a log, print it only if the winner has changed."""
-        self.show(text)
+    def answer(self, text: str, winner: str, status: str = "") -> None:
+        """Show an answer after a status; in a log, print it alone, and only a new winner."""
+        self.show(f"{status} | {text}" if status else text)
         now = time.monotonic()
         if not self.is_terminal and winner != self._winner and now - self._logged >= LOG_EVERY:
             self._winner, self._logged = winner, now

@@ -3,9 +3,13 @@
     python camera_loop.py bundle --camera /dev/video0 --state state
 
 The default camera is /dev/video0, or else a Raspberry Pi camera. cameras.py lists the other values
-of `--camera`; camera_console.py has the screen and the keyboard. Without a terminal, the loop
-prints plain lines and reads commands, one per line, from its standard input or from the FIFO
-`--commands`. `quit`, Ctrl-C and SIGTERM end it; the state folder keeps all finished sessions.
+of `--camera`; camera_console.py has the screen and the keyboard, camera_lesson.py the session that
+learns a thing. Without a terminal, the loop prints plain lines and reads commands, one per line,
+from its standard input or from the FIFO `--commands`. `quit`, Ctrl-C and SIGTERM end it; the state
+folder keeps all finished sessions.
+
+Answers go on while a thing is recorded and learned. A line that is typed meanwhile waits until the
+thing is learned, except `cancel`.
 """
 
 from __future__ import annotations
@@ -15,24 +19,30 @@ import logging
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections import deque
 from contextlib import closing
+from difflib import get_close_matches
 from pathlib import Path
 
 from camera_console import Lines, Notes, Screen
-from cameras import Camera, CameraError, Picture, open_camera
+from camera_lesson import Lesson
+from cameras import Camera, Picture, open_camera
 
-from lrtflite import Bundle, Learner, LrtfliteError, Progress, fit_frame
+from lrtflite import Bundle, Learner, LrtfliteError, fit_frame
 from lrtflite.system.quiet import quiet_stderr
 
 HELP = """\
 NAME             look for {seconds:g} s and learn the thing in front of the camera as NAME
+learn NAME       the same, also for a NAME that looks like a command
+cancel           stop looking at a thing, and do not learn it
 undo             take the last change back
 rename OLD NEW   give a thing another name
 forget NAME      unlearn a thing
 help             show these lines
 quit             end and keep everything learned so far"""
 COMMANDS = {
+    "learn": "learn NAME",
+    "cancel": "cancel",
     "undo": "undo",
     "rename": "rename OLD NEW",
     "forget": "forget NAME",
@@ -40,6 +50,9 @@ COMMANDS = {
     "quit": "quit",
 }
 ANSWERS_PER_SECOND = 10
+# Similarity to a command, as difflib counts it, from which a word is taken for a mistyped one.
+# Two exchanged letters of `undo` give 0.75.
+SIMILAR = 0.75
 
 
 class Loop:
@@ -51,6 +64,8 @@ class Loop:
         self._learner, self._camera, self._screen = learner, camera, screen
         self._size = learner.bundle.manifest.input_size
         self._seconds, self._fps = seconds, fps
+        self._lesson: Lesson | None = None
+        self._waiting: deque[str] = deque()
 
     def run(self, lines: Lines) -> None:
         """Answer and carry out commands until `quit` or the end of the video."""
@@ -58,28 +73,73 @@ class Loop:
             print("Show a thing to the camera, type its name and press Enter.")
             print(f"{HELP.format(seconds=self._seconds)}\n{self._known()}")
             self._screen.prompt()
-        while (picture := self._camera.next()) is not None:
-            due = time.monotonic() + 1 / ANSWERS_PER_SECOND
-            self._answer(picture)
-            while (line := lines.next(due - time.monotonic())) is not None:
-                self._screen.prompt()
-                if line == "quit":
+        try:
+            while (picture := self._camera.next()) is not None:
+                rate = max(ANSWERS_PER_SECOND, self._fps if self._lesson else 0)
+                due = time.monotonic() + 1 / rate
+                frame = fit_frame(picture, self._size)
+                self._answer(frame)
+                self._go_on(frame)
+                if not self._obey_lines(lines, due):
                     return
+            if self._lesson:
+                self._lesson.finish()
+                self._lesson.wait()
+                self._end_lesson(self._lesson)
+            self._screen.say("The video has ended.")
+        finally:
+            if self._lesson:
+                self._lesson.cancel()
+                self._lesson.wait(2.0)
+
+    def _answer(self, frame: Picture) -> None:
+        status = self._lesson.status if self._lesson else ""
+        if not self._learner.learned:
+            self._screen.answer("nothing learned yet", "", status)
+            return
+        [top] = self._learner.predict(frame)
+        text = ", ".join(f"{guess.label} {guess.probability:.0%}" for guess in top)
+        self._screen.answer(text, top[0].label, status)
+
+    def _go_on(self, frame: Picture) -> None:
+        """Give the lesson a frame, if it is not over."""
+        if self._lesson and self._lesson.is_over:
+            self._end_lesson(self._lesson)
+        elif self._lesson:
+            self._lesson.offer(frame)
+
+    def _end_lesson(self, lesson: Lesson) -> None:
+        """Say how a lesson ended, or raise its error if that is a bug."""
+        self._lesson = None
+        if lesson.report is not None:
+            frames, took = lesson.report.frames, lesson.report.ready_to_committed_ms
+            self._screen.say(f"Learned {lesson.name} from {frames} frames in {took:.0f} ms.")
+        elif lesson.cancelled.is_set():
+            self._screen.say(f"Did not learn {lesson.name}.")
+        elif isinstance(lesson.error, LrtfliteError):
+            self._screen.say(f"{lesson.error}")
+        elif lesson.error is not None:
+            raise lesson.error
+
+    def _obey_lines(self, lines: Lines, due: float) -> bool:
+        """Carry out what is typed until `due`; return False after `quit`."""
+        while True:
+            while self._waiting and not self._lesson:
+                line = self._waiting.popleft()
+                if line == "quit":
+                    return False
                 try:
                     self._obey(line)
-                except CameraError:
-                    raise
                 except LrtfliteError as error:
                     self._screen.say(f"{error}")
-        self._screen.say("The video has ended.")
-
-    def _answer(self, picture: Picture) -> None:
-        if not self._learner.learned:
-            self._screen.answer("nothing learned yet", "")
-            return
-        [top] = self._learner.predict(fit_frame(picture, self._size))
-        text = ", ".join(f"{guess.label} {guess.probability:.0%}" for guess in top)
-        self._screen.answer(text, top[0].label)
+            typed = lines.next(due - time.monotonic())
+            if typed is None:
+                return True
+            self._screen.prompt()
+            if typed == "cancel" and self._lesson:
+                self._lesson.cancel()
+            elif typed:
+                self._waiting.append(typed)
 
     def _obey(self, line: str) -> None:
         command, *names = line.split(" ")
@@ -88,6 +148,10 @@ class Loop:
             self._screen.say(f"Took the last change back. {self._known()}")
         elif line == "help":
             self._screen.say(f"{HELP.format(seconds=self._seconds)}\n{self._known()}")
+        elif line == "cancel":
+            self._screen.say("Nothing to cancel: no thing is being learned.")
+        elif command == "learn" and names:
+            self._teach(" ".join(names))
         elif command == "forget" and names:
             self._learner.forget(" ".join(names))
             self._screen.say(f"Forgot {' '.join(names)}. {self._known()}")
@@ -97,8 +161,16 @@ class Loop:
             self._screen.say(f"Renamed {old} to {new}.")
         elif command in COMMANDS:
             self._screen.say(f"Expected `{COMMANDS[command]}`, got {line!r}; type it again")
-        elif line:
+        elif line not in self._learner.labels and (meant := similar_command(command)):
+            self._screen.say(
+                f"Expected a command or a name, got {line!r}; type `{' '.join([meant, *names])}`, "
+                f"or `learn {line}` to teach a thing of that name"
+            )
+        else:
             self._teach(line)
+
+    def _teach(self, name: str) -> None:
+        self._lesson = Lesson(self._learner, name, seconds=self._seconds, fps=self._fps)
 
     def _split(self, names: list[str]) -> tuple[str, str]:
         """Return the old and the new name; each may have several words."""
@@ -107,30 +179,14 @@ class Loop:
                 return " ".join(names[:count]), " ".join(names[count:])
         return names[0], " ".join(names[1:])
 
-    def _teach(self, name: str) -> None:
-        def progress(at: Progress) -> None:
-            if at.phase == "train":
-                self._screen.show(f"learning {name}, step {at.done} of {at.total}")
-
-        # A second thread extracts latents (the features that are learned) during recording.
-        report = self._learner.learn(self._record(name), name, on_progress=progress)
-        self._screen.say(
-            f"Learned {name} from {report.frames} frames in {report.ready_to_committed_ms:.0f} ms."
-        )
-
-    def _record(self, name: str) -> Iterator[Picture]:
-        """Yield frames for `--seconds`, `--fps` of them per second."""
-        start, count = time.monotonic(), 0
-        while (past := time.monotonic() - start) < self._seconds:
-            if (picture := self._camera.next()) is None:
-                return
-            self._screen.show(f"looking at {name}, {past:.0f} of {self._seconds:g} s")
-            yield fit_frame(picture, self._size)
-            count += 1
-            time.sleep(max(0.0, start + count / self._fps - time.monotonic()))
-
     def _known(self) -> str:
         return f"It knows {', '.join(self._learner.learned) or 'nothing yet'}."
+
+
+def similar_command(word: str) -> str | None:
+    """Return the command that a word looks like, if any."""
+    found = get_close_matches(word.lower(), COMMANDS, n=1, cutoff=SIMILAR)
+    return found[0] if found else None
 
 
 def positive(text: str) -> float:
@@ -160,6 +216,9 @@ def main() -> None:
         "--seconds", type=positive, default=20, help="seconds of recording per thing"
     )
     parser.add_argument("--fps", type=positive, default=5, help="recorded frames per second")
+    parser.add_argument(
+        "--unknown", type=float, help="familiarity below which a thing is unknown, e.g. 0.05"
+    )
     options = parser.parse_args()
 
     bundle, lines = Bundle.open(options.bundle), Lines(options.commands)
@@ -168,7 +227,7 @@ def main() -> None:
         logging.getLogger("lrtflite").addHandler(Notes(screen))
         camera.next()  # fail before a state folder is created
         with quiet_stderr():  # the runtime prints a line about its delegate
-            learner = Learner.open(bundle, options.state)
+            learner = Learner.open(bundle, options.state, unknown=options.unknown)
         with learner:
             loop = Loop(learner, camera, screen, seconds=options.seconds, fps=options.fps)
             loop.run(lines)

@@ -85,6 +85,7 @@ def main() -> None:
     lessons = {name: [read_image(path, size) for path in paths] for name, paths in to_teach.items()}
     asked = [(path.name, read_image(path, size)) for path in options.predict]
 
+    note = None
     with Learner.open(bundle, options.state, unknown=options.unknown) as learner:
         for name, frames in lessons.items():
             again = " again" if name in learner.learned else ""
@@ -93,8 +94,12 @@ def main() -> None:
                 f"learned {name}{again} from {report.frames} pictures "
                 f"in {report.ready_to_committed_ms:.0f} ms, {report.replay_patterns} in memory"
             )
-            for line in report.diagnosis.lines[:2] if report.diagnosis else ():
-                print(f"  {line}")
+            if report.diagnosis is not None:
+                note = report.diagnosis.note
+                for line in report.diagnosis.lines[:2]:
+                    print(f"  {line}")
+        if note is not None:
+            print(f"Note: {note}.")
         if asked and not learner.learned:
             raise InputError(
                 f"Expected a state with learned classes, got {options.state} without any; "

@@ -202,7 +202,8 @@ class Learner:
         `frames` may be an iterator that is still recording; a second thread extracts meanwhile. The
         learner stays unchanged until the session is committed, and for good if the session is
         cancelled or fails. With `diagnose`, the report explains why answers may be wrong, which
-        takes two passes over the replay memory.
+        takes two passes over the replay memory and, if it lacks a class, about as long as the
+        session again.
         """
         with self._session(on_progress, cancel) as session:
             # Check labels first, so that a bad one fails before the camera records.

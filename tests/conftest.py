@@ -65,6 +65,20 @@ def closed_form_bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made_by("closed_form_bundles.py", tmp_path_factory.mktemp("closed_forms"))
 
 
+@pytest.fixture
+def opened(closed_form_bundles: Path) -> Iterator[Callable[..., Learner]]:
+    """`opened(state, strategy="lda", **options)`, with the bundles of the closed forms."""
+    found: list[Learner] = []
+
+    def make(state: Path | None = None, *, strategy: str = "lda", **options: Any) -> Learner:
+        found.append(Learner.open(closed_form_bundles / strategy, state, **options))
+        return found[-1]
+
+    yield make
+    for learner in found:
+        learner.close()
+
+
 @pytest.fixture(params=["litert", "tflite"])
 def runtime(request: pytest.FixtureRequest) -> str:
     name: str = request.param

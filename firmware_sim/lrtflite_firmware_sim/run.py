@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +26,7 @@ from lrtflite_firmware_sim.reporting.results import (
     Spread,
     StartResult,
 )
+from lrtflite_firmware_sim.reporting.summary import diagnosis_notes
 from lrtflite_firmware_sim.strangers import Strangers
 from lrtflite_firmware_sim.watcher import Watcher
 
@@ -85,6 +86,8 @@ class Run:
         self._first = frozenset(self._known) or self._newest
         self._start: _Start | None = None
         self._predictions: list[float] = []
+        # Note of the last diagnosis on what it could not see.
+        self._unseen: str | None = None
         self._notes = [*self._opening_notes()]
         for note in self._notes:
             watcher.note(note)
@@ -166,6 +169,7 @@ class Run:
     def _judge(self, batch: Batch, report: SessionReport) -> _Judged:
         before = self._first_rows()
         new = frozenset(label for label in batch.classes if before[label] is None)
+        self._unseen = None if report.diagnosis is None else report.diagnosis.note
         self._newest = new or self._newest
         seen = [label for label, row in enumerate(before) if row is not None or label in new]
         truth, vitals = self._held_out.truth, self._device.vitals()
@@ -212,15 +216,18 @@ class Run:
         ]
         return [milliseconds for times in rounds[1:] for milliseconds in times]
 
+    def _closing_notes(self, done: Sequence[SessionResult], extraction: Spread) -> Iterator[str]:
+        if self._options.protocol == "app":
+            yield _camera_note(extraction)
+        if self._options.diagnose:
+            yield from diagnosis_notes(done, self._unseen)
+
     def result(self, *, stopped_by: BaseException | None = None) -> Simulation:
         """Return the results so far; if `stopped_by` an error, send no request to the device."""
         done = tuple(judged.result for judged in self.judged)
         vitals = self._device.vitals() if stopped_by is None else self.judged[-1].vitals
         session_ms = Spread.of([session.session_ms for session in done])
         latency = self._latency()
-        notes = list(self._notes)
-        if self._options.protocol == "app":
-            notes.append(_camera_note(latency[Phase.EXTRACT]))
         start = [] if self._start is None else [self._start.by_class]
         history = np.array([*start, *(judged.by_class for judged in self.judged)])
         first_rows = self._first_rows()
@@ -258,7 +265,7 @@ class Run:
             sessions=len(done),
             sessions_in_stream=self._plan.of_batches,
             test_frames=len(self._held_out.truth),
-            notes=tuple(notes),
+            notes=(*self._notes, *self._closing_notes(done, latency[Phase.EXTRACT])),
             start=None if self._start is None else self._start.result,
             rival=self._options.rival,
             unknown=self._strangers.answers(),

@@ -16,6 +16,10 @@ from lrtflite.replay.policies import Latents, SlotArray
 Answer = Callable[[NDArray[Any]], NDArray[np.float32]]
 # Number of known classes listed as the nearest to a new one.
 NEAREST = 3
+# Answer that stands for a frame that was not judged.
+NOT_JUDGED = -1
+# Number of classes that a note names, and the replay size that it recommends.
+NAMED, RECOMMENDED = 3, 200
 
 
 @dataclass(frozen=True)
@@ -51,11 +55,27 @@ class Loss:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The likely reasons for wrong answers after a session, the most serious first in each list."""
+    """The likely reasons for wrong answers after a session, the most serious first in each list.
+
+    `unseen` has the labels learned before of which no frames are stored, so that neither `nearest`
+    nor `lost` can have them.
+    """
 
     disagreements: tuple[Disagreement, ...] = ()
     nearest: tuple[Neighbour, ...] = ()
     lost: tuple[Loss, ...] = ()
+    unseen: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> str | None:
+        """Return what a diagnosis of this learner cannot see, and how to change that."""
+        if not self.unseen:
+            return None
+        names, more = ", ".join(self.unseen[:NAMED]), len(self.unseen) - NAMED
+        return (
+            f"No frames are stored of {names}{f' and {more} more' * (more > 0)}, so what such "
+            f"classes lose is not seen; a replay size of {RECOMMENDED} stores some"
+        )
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -75,34 +95,51 @@ class Diagnosis:
 
 @dataclass(frozen=True)
 class Before:
-    """The replay memory before a session: vector and slot of each row, and which were right."""
+    """The replay memory before a session: vector and slot of each row, and which were right.
+
+    `unseen` has the slots that have learned and have no row.
+    """
 
     vectors: NDArray[np.float64]
     slots: SlotArray
     right: NDArray[np.bool_]
     latents: NDArray[Any]
     zero: int = 0  # value of a latent that stands for 0
+    unseen: tuple[int, ...] = ()
 
     @classmethod
-    def of(cls, memory: ReplayMemory, answer: Answer) -> Before:
+    def of(cls, memory: ReplayMemory, answer: Answer, *, learned: NDArray[np.bool_]) -> Before:
         """Copy the memory, which the session will change, and get the answers for it."""
         latents, slots = memory.latents(np.arange(len(memory))), memory.slots.copy()
         vectors, right = to_vectors(latents, memory.zero), _right(latents, slots, answer)
-        return cls(vectors, slots, right, latents, memory.zero)
+        unseen = tuple(np.setdiff1d(np.flatnonzero(learned), slots).tolist())
+        return cls(vectors, slots, right, latents, memory.zero, unseen)
 
     def diagnose(
-        self, latents: Latents, slots: SlotArray, labels: Sequence[str | None], answer: Answer
+        self,
+        latents: Latents,
+        slots: SlotArray,
+        labels: Sequence[str | None],
+        answer: Answer,
+        *,
+        rehearsed: SlotArray | None = None,
     ) -> Diagnosis:
         """Compare with the session's latents, and with the answers after it.
 
-        `labels` has the name of each slot after the session.
+        `labels` has the name of each slot after the session. `rehearsed` has the answers of
+        `rehearse`, which see all classes; without them, the frames are compared with stored ones.
         """
         names = [str(label) for label in labels]
         vectors = to_vectors(np.stack(list(latents)), self.zero)
         return Diagnosis(
-            tuple(disagreements(vectors, slots, self.vectors, self.slots, names)),
+            tuple(
+                disagreements(vectors, slots, self.vectors, self.slots, names)
+                if rehearsed is None
+                else wrong_answers(rehearsed, slots, names)
+            ),
             tuple(neighbours(vectors, slots, self.vectors, self.slots, names)),
             tuple(self._losses(_right(self.latents, self.slots, answer), names)),
+            tuple(names[slot] for slot in self.unseen),
         )
 
     def _losses(self, right: NDArray[np.bool_], names: Sequence[str]) -> Iterator[Loss]:
@@ -140,13 +177,19 @@ def disagreements(
     rows = np.arange(len(slots))
     cosines[rows, own] = (vectors * _unit(sums[own] - vectors)).sum(axis=1)
     best = cosines.argmax(axis=1)
-    wrong = (best != own) & (counts[own] > 1)
+    judged = np.where(counts[own] > 1, classes[best], NOT_JUDGED)
+    return wrong_answers(judged, slots, names)
+
+
+def wrong_answers(answers: SlotArray, slots: SlotArray, names: Sequence[str]) -> list[Disagreement]:
+    """Return the frames whose answer (n,) is another slot than their own; skip NOT_JUDGED."""
+    rows = np.arange(len(slots))
+    wrong = (answers != slots) & (answers != NOT_JUDGED)
     found = []
-    for slot, other in sorted({(int(own[row]), int(best[row])) for row in rows[wrong]}):
-        frames = rows[wrong & (own == slot) & (best == other)]
-        label, looks_like = names[classes[slot]], names[classes[other]]
-        of = int((own == slot).sum())
-        found.append(Disagreement(label, looks_like, tuple(frames.tolist()), of))
+    for slot, other in sorted({(int(slots[row]), int(answers[row])) for row in rows[wrong]}):
+        frames = rows[wrong & (slots == slot) & (answers == other)]
+        of = int((slots == slot).sum())
+        found.append(Disagreement(names[slot], names[other], tuple(frames.tolist()), of))
     return sorted(found, key=lambda each: -len(each.frames))
 
 

@@ -18,6 +18,7 @@ from lrtflite.runtime.model import Model
 from lrtflite.session.diagnosis import Answer, Before
 from lrtflite.session.head import check_finite, train_head
 from lrtflite.session.minibatch import Patterns
+from lrtflite.session.rehearsal import rehearse
 from lrtflite.session.session import Phase, Session, SessionReport
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.history import History, clock
@@ -85,12 +86,24 @@ def diagnosed_session(
     frames: Sequence[NDArray[np.uint8]] = (),
 ) -> SessionReport:
     """Run a session; with `answer`, which queries the committed state, add a diagnosis."""
-    before = None if answer is None else Before.of(committed.memory, answer)
-    report = run_session(committed, session, latents, places, training, frames=frames)
-    if before is None or answer is None:
-        return report
+    if answer is None:
+        return run_session(committed, session, latents, places, training, frames=frames)
+    training = _checked(committed, latents, training)
     placed, slots = for_each(places[0], len(latents)), places[1]
-    return replace(report, diagnosis=before.diagnose(latents, placed, slots.labels, answer))
+    memory, learned = committed.memory, committed.learned
+    before = Before.of(memory, answer, learned=learned)
+    rehearsed = None
+    if before.unseen:
+        rehearsed = rehearse(
+            committed.working,
+            Patterns(latents, placed, memory),
+            training,
+            learned=learned,
+            session=session.apart(),
+        )
+    report = run_session(committed, session, latents, places, training, frames=frames)
+    diagnosis = before.diagnose(latents, placed, slots.labels, answer, rehearsed=rehearsed)
+    return replace(report, diagnosis=diagnosis)
 
 
 def run_session(
@@ -104,18 +117,9 @@ def run_session(
 ) -> SessionReport:
     """Train, adapt to `frames`, update the memory and commit; `places`: see `Slots.place_all`."""
     started = session.now()
-    if not len(latents):
-        raise InputError(
-            "Expected at least one frame to learn from, got an empty session; give it frames"
-        )
+    training = _checked(committed, latents, training)
     placed, slots = for_each(places[0], len(latents)), places[1]
     manifest = committed.bundle.manifest
-    training = training or manifest.training
-    if not training.fits(manifest.training):
-        raise InputError(
-            "Expected a training for this bundle, got one for another bundle; begin with "
-            "learner.training.with_options(...)"
-        )
     coming = len(np.unique(placed))
     if advice := few_classes(manifest, learned=len(committed.learned_labels), coming=coming):
         _log.warning("%s", advice)
@@ -149,6 +153,22 @@ def run_session(
         ready_to_committed_ms=session.since(started),
         timings=session.timings,
     )
+
+
+def _checked(committed: CommittedState, latents: Latents, training: Training | None) -> Training:
+    """Return the training, the bundle's by default; raise InputError for one that does not fit."""
+    if not len(latents):
+        raise InputError(
+            "Expected at least one frame to learn from, got an empty session; give it frames"
+        )
+    default = committed.bundle.manifest.training
+    training = training or default
+    if not training.fits(default):
+        raise InputError(
+            "Expected a training for this bundle, got one for another bundle; begin with "
+            "learner.training.with_options(...)"
+        )
+    return training
 
 
 def _history_with(committed: CommittedState, taught: Mapping[str, int]) -> History:

@@ -87,6 +87,10 @@ class Session:
         if self._on_progress is not None:
             self._on_progress(Progress(phase, done, total))
 
+    def apart(self) -> Session:
+        """Return a session that is cancelled with this one, and reports nothing."""
+        return Session(None, self._cancel)
+
     @contextmanager
     def clock(self, phase: str) -> Iterator[None]:
         started = self.now()

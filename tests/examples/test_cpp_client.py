@@ -15,6 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from lrtflite import Bundle, Learner
+from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import DIGEST, Outgoing, TensorFile, write_tensors
 from lrtflite.state.folder import newest_state
@@ -26,9 +27,18 @@ COMPILER = shutil.which("g++")
 pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs g++")
 LABELS = ("cup", 'Täßchen ☕ "x"\\ 𝄞', "pen")
 
-# Reads the state of one folder, and commits it to another.
+# Checks a bundle; or reads the state of one folder, and commits it to another.
 MAIN = """
 int main(int argc, char** argv) {
+  if (argc == 2) {
+    try {
+      read_manifest(argv[1]);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "%s", error.what());
+      return 1;
+    }
+    return 0;
+  }
   Shape shape;
   for (int k = 6; k < argc; ++k) shape.push_back(std::stoll(argv[k]));
   const Origin origin{identity_of(argv[1]), argv[2], std::stoll(argv[3]), shape};
@@ -132,6 +142,12 @@ def copy(client: Path, demo: Path, old: Path, new: Path) -> str:
     shape = map(str, manifest.latent_shape)
     command = [str(client), *origin, str(old), str(new), *shape]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stderr if done.returncode else ""
+
+
+def checked(client: Path, bundle: Path) -> str:
+    """Let the C++ client check the files of a bundle; return its complaint, if any."""
+    done = subprocess.run([client, bundle], capture_output=True, text=True, check=False)
     return done.stderr if done.returncode else ""
 
 
@@ -255,6 +271,28 @@ def test_cpp_refuses_what_it_does_not_know_and_does_not_fall_back(
     os.close(handle)
     assert said in copy(client, demo, tmp_path / "old", tmp_path / "new")
     assert not list((tmp_path / "new").glob("state-*"))
+
+
+def test_cpp_refuses_a_bundle_without_every_listed_file(
+    client: Path, demo: Path, tmp_path: Path
+) -> None:
+    with Learner.open(demo) as learner:
+        shape = learner.bundle.manifest.latent_shape
+        learner.learn_latents(np.zeros((3, *shape), np.float32), "cup")
+        bundle = learner.ship(tmp_path / "shipped")
+    assert checked(client, demo) == ""
+    assert checked(client, bundle.path) == ""
+    for name in bundle.manifest.files:
+        content = (bundle.path / name).read_bytes()
+        (bundle.path / name).unlink()
+        assert f"no {name} in the bundle" in checked(client, bundle.path)
+        for other in (content[:-1], b"x" + content[1:]):
+            (bundle.path / name).write_bytes(other)
+            assert f"another {name} than the manifest lists" in checked(client, bundle.path)
+        (bundle.path / name).write_bytes(content)
+    manifest = bundle.path / "manifest.json"
+    manifest.write_text(manifest.read_text().replace(f'"{INITIAL_FILE}"', f'"../{INITIAL_FILE}"'))
+    assert f"an odd file name: ../{INITIAL_FILE}" in checked(client, bundle.path)
 
 
 def test_cpp_finds_damage_and_other_bundles(

@@ -47,7 +47,8 @@ def test_all_of_them_are_tested_and_in_the_readme() -> None:
     names = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
     here = {"teach_from_folder.py", "own_model.py", "compare_states.py", "kotlin.md", "cpp.md"}
     # These have tests of their own.
-    assert names == {*here, "camera_loop.py", "camera_console.py", "cameras.py"}
+    camera = {"camera_loop.py", "camera_console.py", "camera_lesson.py", "cameras.py"}
+    assert names == here | camera
     for name in names:
         assert f"(examples/{name})" in readme
 
@@ -184,9 +185,25 @@ def test_other_languages_keep_the_contract(name: str, call: str, tensor: str) ->
     assert "train_last" in text
     used = set(re.findall(tensor, text))
     inputs = {each for spec in known.values() for each in spec.inputs}
-    outputs = {each for spec in known.values() for each in spec.outputs}
+    outputs = {each for spec in known.values() for each in (*spec.outputs, *spec.optional_outputs)}
     assert used <= inputs | outputs
-    assert inputs <= used
+    assert inputs | {"familiarity"} <= used
     # The example has no name of a tensor or rate of any head.
     rates = set(Bundle.open(ROOT / "lrtflite" / "demo_bundle").manifest.rates)
     assert not {word for word in re.findall(r"\w+", text) if word in rates | {"cw", "past", "tw"}}
+
+
+def test_kotlin_copies_what_the_manifest_lists_and_checks_it() -> None:
+    """No Kotlin compiler is here, so look for a list of files that could miss one."""
+    text = (EXAMPLES / "kotlin.md").read_text(encoding="utf-8")
+
+    def function(name: str) -> str:
+        [body] = re.findall(rf"^fun {name}\(.*?^}}$", text, re.M | re.S)
+        return str(body)
+
+    assert set(re.findall(r"[\w-]+\.\w+\"", function("copyBundle"))) == {'manifest.json"'}
+    assert "for (name in listedFiles(manifest).keys) copy(name)" in function("copyBundle")
+    assert 'getJSONObject("files")' in function("listedFiles")
+    assert ".isFile" in function("checkFiles")
+    learner = text[text.index("class Learner(") :]
+    assert learner.index("checkFiles(bundle, it)") < learner.index("Interpreter(File(")

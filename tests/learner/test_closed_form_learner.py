@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from closed_form_bundles import FEATURES, SIZE, STRATEGIES
+from closed_form_bundles import FEATURES, SIZE, STRATEGIES, cloud
 from lda_reference import LdaReference, far_apart
 from learning import fingerprint
 from lrtflite import Bundle, Learner
@@ -23,33 +23,6 @@ NAMES = ("mug", "hat", "shoe", "ball", "pen")
 # A rate so great that the softmax keeps scores that are some hundreds apart.
 TEMPERATURE = 100.0
 Open = Callable[..., Learner]
-
-
-@pytest.fixture
-def bundles(closed_form_bundles: Path) -> Path:
-    return closed_form_bundles
-
-
-@pytest.fixture
-def opened(bundles: Path) -> Iterator[Open]:
-    """`opened(state, strategy="lda", **options)`."""
-    found: list[Learner] = []
-
-    def make(state: Path | None = None, *, strategy: str = "lda", **options: Any) -> Learner:
-        found.append(Learner.open(bundles / strategy, state, **options))
-        return found[-1]
-
-    yield make
-    for learner in found:
-        learner.close()
-
-
-def cloud(kind: int, count: int = 20, *, seed: int = 0) -> np.ndarray:
-    """(count, F) float32 of one class; all classes have most in common."""
-    common = np.random.default_rng(7).exponential(1, FEATURES)
-    own = np.random.default_rng(1000 + kind).exponential(0.5, FEATURES)
-    noise = np.random.default_rng((seed, kind)).normal(0, 0.3, (count, FEATURES))
-    return np.clip(common + own + noise, 0, 6).astype("f")
 
 
 def teach(learner: Learner, kind: int, latents: np.ndarray) -> None:
@@ -71,12 +44,16 @@ PROBE = np.concatenate([cloud(kind, 8, seed=9) for kind in range(5)])
 
 
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_bundle_passes_its_golden_vectors(bundles: Path, strategy: str, runtime: str) -> None:
+def test_a_bundle_passes_its_golden_vectors(
+    closed_form_bundles: Path, strategy: str, runtime: str
+) -> None:
     failed = [
-        each for each in verify_bundle(bundles / strategy, runtime=runtime) if not each.passed
+        each
+        for each in verify_bundle(closed_form_bundles / strategy, runtime=runtime)
+        if not each.passed
     ]
     assert failed == []
-    manifest = Bundle.open(bundles / strategy).manifest
+    manifest = Bundle.open(closed_form_bundles / strategy).manifest
     assert (manifest.strategy, manifest.replay_layer) == (strategy, "conv5_6/sep")
     assert manifest.pooled
     assert not manifest.trains_trunk

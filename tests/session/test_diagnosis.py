@@ -89,15 +89,21 @@ def test_classes_that_lost() -> None:
     was[np.flatnonzero(memory.slots == 1)[0]] = np.eye(3)[0]
     now = was.copy()
     now[np.flatnonzero(memory.slots == 0)[:2]] = np.eye(3)[2]
-    before = Before.of(memory, lambda latents: was)
+    before = Before.of(memory, lambda latents: was, learned=np.array([1, 1, 1, 0], bool))
     found = before.diagnose(HAT[np.newaxis], rows(2), [*NAMES, None], lambda latents: now)
     assert found.lost == (Loss("mug", 2, 3),)
+    # Slot 2 has learned, but no pattern of it is stored.
+    assert found.unseen == ("hat",)
 
 
 def test_nothing_is_right_before_anything_is_learned() -> None:
     memory = ReplayMemory(10, FORM)
     memory.update(MUG[np.newaxis], rows(0), session=1, rng=np.random.default_rng(0))
-    before = Before.of(memory, lambda latents: np.zeros((len(latents), 3), np.float32))
+
+    def nothing(latents: np.ndarray) -> np.ndarray:
+        return np.zeros((len(latents), 3), np.float32)
+
+    before = Before.of(memory, nothing, learned=np.zeros(3, bool))
     assert not before.right.any()
 
 

@@ -51,6 +51,22 @@ def test_a_new_learner_starts_with_the_classes_of_the_bundle(
             assert all(right(device, kind) == 1 for kind in range(KINDS))
 
 
+@pytest.mark.parametrize("how", ["missing", "truncated", "changed", "another kind"])
+def test_a_bundle_without_its_initial_state_is_refused(
+    shipped: Bundle, tmp_path: Path, how: str
+) -> None:
+    assert shipped.initial is not None
+    content = shipped.initial.read_bytes()
+    shipped.initial.unlink()
+    if how == "another kind":
+        shipped.initial.mkdir()
+    elif how != "missing":
+        shipped.initial.write_bytes(content[:-1] if how == "truncated" else b"x" + content[1:])
+    with pytest.raises(BundleError, match=f"{INITIAL_FILE}.*; .*copy the bundle again"):
+        Learner.open(shipped.path, tmp_path / "state")
+    assert not (tmp_path / "state").exists()
+
+
 def test_it_is_the_state_of_the_learner_that_shipped(open_learner: Open, tmp_path: Path) -> None:
     desk = open_learner(replay_size=100)
     desk.learn_latents(latents_of(0), "cup", training=TRAINING)

@@ -8,9 +8,19 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
+
 STRATEGIES = ("lda", "ncm")
 # So many features has the average of `conv5_6/sep` at alpha 1 / 16.
 FEATURES, SLOTS, SIZE = 64, 6, 32
+
+
+def cloud(kind: int, count: int = 20, *, seed: int = 0) -> np.ndarray:
+    """(count, F) float32 of one class; all classes have most in common."""
+    common = np.random.default_rng(7).exponential(1, FEATURES)
+    own = np.random.default_rng(1000 + kind).exponential(0.5, FEATURES)
+    noise = np.random.default_rng((seed, kind)).normal(0, 0.3, (count, FEATURES))
+    return np.clip(common + own + noise, 0, 6).astype("f")
 
 
 def main(folder: Path) -> None:

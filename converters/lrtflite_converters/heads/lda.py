@@ -1,8 +1,9 @@
-"""A head that cannot forget: linear discriminant analysis from sums over the patterns.
+"""A head that does not overwrite: linear discriminant analysis from sums over the patterns.
 
-Sums do not depend on the order of sessions, so there is nothing to forget and nothing to replay,
-and the sums of two devices add up. The within-class covariance is shrunk towards its mean variance,
-e = F / (F + N), and the weights of each class solve A w = mean (docs/studies/closed-form.md).
+Sums do not depend on the order of sessions, so nothing is overwritten, nothing needs to be
+replayed, and the sums of two devices add up. The within-class covariance is shrunk towards its mean
+variance, e = F / (F + N), and the weights of each class solve A w = mean
+(docs/studies/closed-form.md).
 """
 
 from __future__ import annotations

@@ -7,7 +7,15 @@ from html import escape
 
 from lrtflite_firmware_sim.reporting import plot
 from lrtflite_firmware_sim.reporting.results import Simulation
-from lrtflite_firmware_sim.reporting.summary import PHASES, memory_text, sessions_text, threads_text
+from lrtflite_firmware_sim.reporting.summary import (
+    FORGETTING,
+    NOT_OVERWRITTEN,
+    PHASES,
+    memory_text,
+    overwrites_nothing,
+    sessions_text,
+    threads_text,
+)
 
 _CSS = """
 :root { color-scheme: light; --ink: #1f2933; --faint: #66727f; --line: #e4e7eb; --blue: #2563eb; }
@@ -65,7 +73,8 @@ def html_report(result: Simulation) -> str:
         ),
         _section(
             "Class by class",
-            "In the order in which they were learned. The pale part above a bar was forgotten.",
+            "In the order in which they were learned. The pale part above a bar is the drop from "
+            "the best accuracy of the class.",
             plot.classes_svg(result),
         ),
         _section(
@@ -103,10 +112,11 @@ def _lead(result: Simulation) -> str:
 
 def _tiles(result: Simulation) -> str:
     last = result.per_session[-1]
+    drop = FORGETTING + f"; {NOT_OVERWRITTEN}" * overwrites_nothing(result)
     tiles = (
         (f"{last.accuracy:.1%}", "final accuracy, whole test set"),
         (f"{last.accuracy_seen:.1%}", f"on the {last.classes_seen} classes seen"),
-        (f"{result.forgetting:.1%}", "forgetting: mean drop of a class from its best"),
+        (f"{result.forgetting:.1%}", f"forgetting: {drop}"),
         (f"{result.session_ms_p50:.0f} ms", "a session, last latent ready to state saved (median)"),
         (f"{result.peak_ram_mb:.0f} MB", "peak RAM of the device process"),
         (f"{result.replay_bytes / 1e6:.1f} MB", f"replay memory, {result.replay_patterns} latents"),

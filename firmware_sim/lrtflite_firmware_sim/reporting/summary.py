@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lrtflite.session.session import Phase
 from lrtflite.workbench.unknown import unknown_line
-from lrtflite_firmware_sim.reporting.results import Simulation, Spread
+from lrtflite_firmware_sim.reporting.results import SessionResult, Simulation, Spread
 
 # Phases in the order of a session, with the unit that each measurement covers.
 PHASES = {
@@ -20,6 +22,9 @@ PHASES = {
     Phase.INFER: "per frame, extraction included",
 }
 
+FORGETTING = "mean drop of a class from its best"
+# Meaning of that drop for a head that solves its last layer from sums.
+NOT_OVERWRITTEN = "no session overwrote another; more classes are harder to tell apart"
 # Number of sessions whose diagnosis is shown.
 DIAGNOSED = 2
 
@@ -44,7 +49,8 @@ def summary(result: Simulation) -> str:
         _row("  classes seen so far", f"{last.accuracy_seen:7.1%}", ""),
         _row(f"  {_newest_text(result)}", f"{last.accuracy_new:7.1%}", ""),
         _row(f"  {first_text(result)}", f"{last.accuracy_first:7.1%}", _start_text(result)),
-        _row("forgetting", f"{result.forgetting:7.1%}", "mean drop of a class from its best"),
+        _row("forgetting", f"{result.forgetting:7.1%}", FORGETTING),
+        *([f"  {NOT_OVERWRITTEN}"] if overwrites_nothing(result) else []),
         "",
         f"{'latency, ms':<26}{'p50':>9}{'p95':>9}{'n':>7}",
     ]
@@ -75,6 +81,13 @@ def diagnosis_lines(result: Simulation) -> list[str]:
     return [f"after session {each.session}: {each.diagnosis[0]}" for each in found]
 
 
+def diagnosis_notes(sessions: Sequence[SessionResult], unseen: str | None) -> list[str]:
+    """Return notes on sessions that were all diagnosed: nothing found, and what was not seen."""
+    found = [session for session in sessions if session.diagnosis]
+    notes = [] if found else ["Diagnosis: nothing found in the frames of any session."]
+    return notes + ([] if unseen is None else [f"Diagnosis: {unseen}."])
+
+
 def sessions_text(result: Simulation) -> str:
     if result.sessions < result.sessions_in_stream:
         return f"{result.sessions} of {result.sessions_in_stream} sessions"
@@ -83,6 +96,11 @@ def sessions_text(result: Simulation) -> str:
 
 def held_out_text(result: Simulation) -> str:
     return f"{result.test_frames:,} frames, {len(result.per_class)} classes"
+
+
+def overwrites_nothing(result: Simulation) -> bool:
+    """Return whether the bundle's head learned without a training step."""
+    return result.rival is None and all(session.steps == 0 for session in result.per_session)
 
 
 def first_text(result: Simulation) -> str:
