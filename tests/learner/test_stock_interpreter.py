@@ -14,7 +14,7 @@ import pytest
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.runtime.model import RUNTIMES
 
-CLIENT = Path(__file__).parent / "stock_client.py"
+CLIENT = Path(__file__).parents[1] / "support" / "stock_client.py"
 
 
 @pytest.fixture(scope="module")
