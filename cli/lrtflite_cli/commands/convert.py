@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from lrtflite_cli.options.rates import SHORT_FORMS, chosen_rates
 from lrtflite_cli.terminal import interrupts
 from lrtflite_cli.terminal.cautions import caution, quantisation_warnings
 from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.output import say
 
 if TYPE_CHECKING:
     from lrtflite.bundle.destination import Destination
@@ -74,7 +76,7 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     options = ExportOptions(labels=names, rates=rates, own=own, quantise=quantised, **given)
     caution(replay_size=options.replay_size, batch_size=options.batch_size)
     _convert(destination, options, source, network)
-    _tell(destination, source, own)
+    _tell(destination, source, own, rates)
 
 
 def _foreign(source: Source, given: Mapping[str, Any], *, quantises: bool) -> Architecture | None:
@@ -131,41 +133,49 @@ def _convert(
         )
 
 
-def _tell(destination: Destination, source: Source, own: Architecture | None) -> None:
+def _tell(
+    destination: Destination,
+    source: Source,
+    own: Architecture | None,
+    rates: Mapping[str, float],
+) -> None:
     """Print the path of the bundle on stdout, and notes for its user on stderr."""
     from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
     from lrtflite.networks.demo import DEMO, DEMO_NOTE
+    from lrtflite.session.run import without_effect
 
     out = destination.path
-    manifest = Bundle.open(out).manifest
-    click.echo(f"{out}")
+    opened = Bundle.open(out)
+    manifest = opened.manifest
+    say(f"{out}")
     if destination.replaces:
-        click.echo(
-            f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True
-        )
-    click.echo(
+        say(f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True)
+    say(
         f"{manifest.backbone}, replay layer {manifest.replay_layer}, strategy {manifest.strategy}",
         err=True,
     )
     demo = own is None and source.model is None and source.named_weights == DEMO
     if demo:
-        click.echo(DEMO_NOTE, err=True)
+        say(DEMO_NOTE, err=True)
     if own is not None:
-        click.echo(_own_note(own), err=True)
+        say(_own_note(own), err=True)
     is_model = source.model is not None and own is None
     if is_model and INITIAL_FILE not in manifest.files and manifest.labels[0] is not None:
-        click.echo(
+        say(
             "It ships without a replay memory, so it will forget its classes as it learns others; "
-            f"lrtflite teach {out} adds one",
+            f"{shlex.join(['lrtflite', 'teach', str(out)])} adds one",
             err=True,
         )
+    for warning in without_effect(opened, rates):
+        say(f"Warning: {warning}", err=True)
     if manifest.quantisation is not None:
-        click.echo(f"Quantised: {manifest.quantisation}", err=True)
+        say(f"Quantised: {manifest.quantisation}", err=True)
         for warning in quantisation_warnings(manifest.quantisation):
-            click.echo(f"Warning: {warning}", err=True)
+            say(f"Warning: {warning}", err=True)
     if manifest.measured is not None:
-        click.echo(f"Costs: {manifest.measured}", err=True)
-    click.echo(f"Next: lrtflite inspect {out}; {_simulation(out, manifest, demo=demo)}", err=True)
+        say(f"Costs: {manifest.measured}", err=True)
+    inspect = shlex.join(["lrtflite", "inspect", str(out)])
+    say(f"Next: {inspect}; {suggested_simulation(out, manifest, demo=demo)}", err=True)
 
 
 def _own_note(own: Architecture) -> str:
@@ -175,9 +185,9 @@ def _own_note(own: Architecture) -> str:
     return f"{left_out} has no classes until it is taught"
 
 
-def _simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:
+def suggested_simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:
     """Return a command that shows how well the bundle learns, within minutes."""
     words = ["lrtflite", "simulate", str(out)]
     words += [] if demo else ["--dataset", "folder:PICTURES"]
     words += ["--sessions", "2"] if manifest.trains_trunk else []
-    return " ".join(words)
+    return shlex.join(words)

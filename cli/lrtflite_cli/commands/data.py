@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import unicodedata
 from pathlib import Path
@@ -10,8 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lrtflite.counted import counted
 from lrtflite_cli.options.data import SETTINGS, dataset_table, skip_unreadable
 from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.output import say, say_json
 
 if TYPE_CHECKING:
     from lrtflite.data.overview import Amount, Overview
@@ -71,13 +72,16 @@ def command(
             dataset, size=size, seed=seed, skip_unreadable=skip_unreadable, on_file=on_file
         )
     found = overview(source)
-    click.echo(json.dumps(found.to_dict(), indent=2) if as_json else _as_text(found))
+    if as_json:
+        say_json(found.to_dict())
+    else:
+        say(_as_text(found))
     if sheet is not None:
         with raising():
             drawn = contact_sheet(source)
             with writing(sheet):
                 write_whole(Path(sheet).expanduser(), drawn)
-        click.echo(f"wrote {sheet}", err=True)
+        say(f"wrote {sheet}", err=True)
 
 
 def _as_text(found: Overview) -> str:
@@ -90,11 +94,11 @@ def _as_text(found: Overview) -> str:
     for row in (titles, *rows):
         spaces = [" " * (width - _columns(cell)) for cell, width in zip(row, widths)]
         named = (cell + space for cell, space in zip(row[:2], spaces))
-        counted = (space + cell for cell, space in zip(row[2:], spaces[2:]))
-        lines.append("  ".join([*named, *counted]))
+        numbers = (space + cell for cell, space in zip(row[2:], spaces[2:]))
+        lines.append("  ".join([*named, *numbers]))
     below = [f"note: {note}" for note in found.notes]
     if found.protocol is not None:
-        below.insert(0, f"{found.protocol}: {found.sessions} sessions")
+        below.insert(0, f"{found.protocol}: {counted(found.sessions or 0, 'session')}")
     return "\n".join([*lines, "", *below] if below else lines)
 
 

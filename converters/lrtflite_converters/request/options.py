@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from lrtflite.arguments import whole_number
 from lrtflite.bundle.training import Training
 from lrtflite.errors import ModelError
+from lrtflite.labels import new_labels
 from lrtflite.networks.architecture import MOST_CLASSES, NETWORKS, Architecture
 from lrtflite.replay.memory import check_memory
 from lrtflite_converters.quantise.options import QuantiseOptions
@@ -211,3 +212,4 @@ class ExportOptions:
             raise ModelError(
                 f"Expected distinct labels, got {', '.join(self.labels)}; name each class once"
             )
+        new_labels(self.labels)
