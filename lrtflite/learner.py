@@ -19,6 +19,7 @@ from lrtflite.bundle.destination import Destination
 from lrtflite.bundle.training import Training
 from lrtflite.errors import InputError
 from lrtflite.frames.checks import check_frames
+from lrtflite.frames.dull import DullFrames
 from lrtflite.labels import Label
 from lrtflite.opening import open_committed, opened_bundle
 from lrtflite.options import LearnerOptions
@@ -26,7 +27,7 @@ from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.session.class_changes import forget_class, rename_class
 from lrtflite.session.latents import check_latents
 from lrtflite.session.recording import record
-from lrtflite.session.run import diagnosed_session
+from lrtflite.session.run import diagnosed_session, with_notes
 from lrtflite.session.session import OnProgress, Session, SessionReport
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.history import History
@@ -208,13 +209,18 @@ class Learner:
         with self._session(on_progress, cancel) as session:
             # Check labels first, so that a bad one fails before the camera records.
             places = self.committed.slots.place_all(labels, slot=slot)
+            dull = DullFrames()
             latents, kept = record(
-                frames, session, extract=self._extract_one, manifest=self.bundle.manifest
+                frames,
+                session,
+                extract=dull.watching(self._extract_one),
+                manifest=self.bundle.manifest,
             )
             answer = self.probabilities if diagnose else None
-            return diagnosed_session(
+            report = diagnosed_session(
                 self.committed, session, latents, places, training, answer=answer, frames=kept
             )
+            return with_notes(report, dull, *places)
 
     def learn_latents(
         self,

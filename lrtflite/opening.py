@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from lrtflite.bundle.bundle import Bundle
+from lrtflite.labels import label_warnings
 from lrtflite.options import LearnerOptions
 from lrtflite.state.checkpoint import Checkpoint
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.initial import fit_memory, read_initial
 from lrtflite.state.reading import Opened
 from lrtflite.verification.trial import try_models
+
+_log = logging.getLogger("lrtflite")
 
 
 def opened_bundle(bundle: str | Path | Bundle, key: str | None) -> Bundle:
@@ -31,12 +35,16 @@ def open_committed(
         folder = None if path is None else Path(path)
         try_models(bundle, options.runtime, folder, remember=not options.read_only)
         if checkpoint is None or checkpoint.is_new:
-            return _new(bundle, checkpoint, options)
-        return _existing(bundle, checkpoint, options)
+            made = _new(bundle, checkpoint, options)
+        else:
+            made = _existing(bundle, checkpoint, options)
     except BaseException:
         if checkpoint is not None:
             checkpoint.close()
         raise
+    for warning in label_warnings(made.slots.labels):
+        _log.warning("%s", warning)
+    return made
 
 
 def _new(bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions) -> CommittedState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ from lrtflite.arguments import printable
 from lrtflite.errors import LrtfliteError, SessionCancelled
 from lrtflite.system.extras import EXTRAS, missing
 from lrtflite_cli.terminal import interrupts
+from lrtflite_cli.terminal.output import say, show_warnings
 
 # Command -> its line in `lrtflite --help`. A command's module is imported only when it is called.
 COMMANDS = {
@@ -85,6 +87,7 @@ def cli() -> None:
 
 def run(args: Sequence[str] | None = None) -> int:
     """Run a command and return its exit code; print an error that the user can fix on one line."""
+    show_warnings()
     try:
         cli.main(
             args=None if args is None else list(args), prog_name="lrtflite", standalone_mode=False
@@ -101,7 +104,9 @@ def run(args: Sequence[str] | None = None) -> int:
 
 def _report(error: Exception) -> int:
     if isinstance(error, click.ClickException):
-        error.show()
+        shown = io.StringIO()
+        error.show(shown)
+        say(shown.getvalue().rstrip("\n"), err=True)
         return error.exit_code
     if isinstance(error, LrtfliteError):
         return _fail(str(error))
@@ -115,5 +120,5 @@ def _report(error: Exception) -> int:
 def _fail(message: str, *, code: int = 1) -> int:
     """Print the error and return the exit code, which after a signal is EXIT_CODE."""
     interrupts.ignore()
-    click.echo(f"Error: {printable(message)}", err=True)
+    say(f"Error: {printable(message)}", err=True)
     return interrupts.EXIT_CODE if interrupts.came() else code

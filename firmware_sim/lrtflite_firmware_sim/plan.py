@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from lrtflite.arguments import whole_number
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.training import Training
+from lrtflite.counted import classes_text
 from lrtflite.data import (
     Batch,
     FrameSource,
@@ -246,13 +247,13 @@ def _stream_notes(
 ) -> tuple[str, ...]:
     if known and not shipped:
         return (
-            f"None of the {known} classes that the bundle knows is in the data set, so they are "
-            "not tested: add their folders.",
+            f"None of the {classes_text(known)} that the bundle knows is in the data set, so they "
+            "are not tested: add their folders.",
         )
     if shipped:
         return (
-            f"The bundle knows {shipped} of the {len(source.classes)} classes: they are tested "
-            "from the start, and taught again only in later visits.",
+            f"The bundle knows {shipped} of the {classes_text(len(source.classes))}: they are "
+            "tested from the start, and taught again only in later visits.",
         )
     if not repeats and len(source.classes) > 1 and len(batches[0].classes) == len(source.classes):
         return (
@@ -266,7 +267,7 @@ def _app_notes(batches: list[Batch], stream: StreamOptions, *, shipped: bool) ->
     if not shipped:
         yield (
             "The first session stands for the training that the paper's app was delivered with: "
-            f"{len(batches[0].classes)} classes at once."
+            f"{classes_text(len(batches[0].classes))} at once."
         )
     short = sum(len(batch) < (stream.batch_frames or 0) for batch in batches[1:])
     if short:

@@ -132,7 +132,7 @@ class Run:
         def on_progress(progress: Progress) -> None:
             self._watcher.step(progress.phase, progress.done, progress.total)
 
-        return self._device.learn(
+        report = self._device.learn(
             batch.frames(),
             [self._classes[label] for label in batch.labels],
             training=self._plan.training,
@@ -140,6 +140,10 @@ class Run:
             on_frame=lambda count: self._watcher.step(Phase.EXTRACT, count, len(batch)),
             on_progress=on_progress,
         )
+        for note in report.notes:
+            self._notes.append(f"Session {len(self.judged) + 1}: {note}.")
+            self._watcher.note(self._notes[-1])
+        return report
 
     def _guess(
         self, vitals: Vitals, *, seen: Collection[int]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 from lrtflite.bundle.bundle import Bundle, demo_bundle
+from lrtflite.session.run import without_effect
 from lrtflite.state.initial import shipped_labels
 from lrtflite_firmware_sim.device.process import DeviceProcess
 from lrtflite_firmware_sim.plan import SimulateOptions, make_plan
@@ -38,6 +40,9 @@ def simulate(
                 plan = make_plan(
                     opened.manifest, options, known=shipped_labels(opened), on_file=on_file
                 )
+            if options.rival is None:
+                idle = without_effect(opened, options.rates)
+                plan = replace(plan, notes=(*plan.notes, *idle))
             device = stack.enter_context(DeviceProcess(path, plan.learner, rival=options.rival))
             run = Run(opened, device, plan, options, watcher, demo=bundle is None)
             run.all_sessions()

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, TextIO
 
+from lrtflite.arguments import printable
+from lrtflite.counted import classes_text, counted
 from lrtflite.data import OnFile
 from lrtflite.system.extras import missing
 from lrtflite_firmware_sim.reporting.results import SessionResult, StartResult
@@ -18,6 +20,8 @@ if TYPE_CHECKING:
 
 # Seconds after which the check of the files is shown.
 LONG = 1.0
+# Maximum number of characters of a class's name beside a bar.
+MOST_SHOWN = 40
 
 
 class Watcher:
@@ -86,7 +90,7 @@ class LineWatcher(Watcher):
     def learned(self, result: SessionResult) -> None:
         self._say(
             f"session {result.session}/{self._sessions}: {_name(result.classes)}"
-            f"{' (new)' if result.new_classes else ''}, {result.frames} frames, "
+            f"{' (new)' if result.new_classes else ''}, {counted(result.frames, 'frame')}, "
             f"{_accuracy(result)}, {result.session_ms:.0f} ms"
         )
 
@@ -94,7 +98,7 @@ class LineWatcher(Watcher):
         self._say(f"at the start: {_start(result)}")
 
     def _say(self, text: str) -> None:
-        print(text, file=self._stream, flush=True)
+        print(printable(text), file=self._stream, flush=True)
 
 
 class LiveWatcher(Watcher):
@@ -137,14 +141,15 @@ class LiveWatcher(Watcher):
             yield
 
     def note(self, text: str) -> None:
-        self._console.print(f"note: {text}", markup=False, highlight=False, style="dim")
+        said = printable(f"note: {text}")
+        self._console.print(said, markup=False, highlight=False, emoji=False, style="dim")
 
     def testing(self, done: int, total: int) -> None:
         if self._progress is not None and self._test is not None:
             self._progress.update(self._test, completed=done, total=total)
 
     def learning(self, classes: Sequence[str]) -> None:
-        self._doing = _name(classes)
+        self._doing = printable(_name(classes))[:MOST_SHOWN]
         if self._progress is not None and self._all is not None:
             self._progress.start_task(self._all)
 
@@ -168,15 +173,15 @@ class LiveWatcher(Watcher):
 def _accuracy(result: SessionResult) -> str:
     """Return both accuracies: early in a stream most of the test set has not been taught."""
     return (
-        f"accuracy {result.accuracy_seen:.1%} on the {result.classes_seen} classes taught, "
+        f"accuracy {result.accuracy_seen:.1%} on the {classes_text(result.classes_seen)} taught, "
         f"{result.accuracy:.1%} on the whole test set"
     )
 
 
 def _start(result: StartResult) -> str:
     return (
-        f"accuracy {result.accuracy_known:.1%} on the {len(result.classes)} classes it shipped "
-        f"with, {result.accuracy:.1%} on the whole test set"
+        f"accuracy {result.accuracy_known:.1%} on the {classes_text(len(result.classes))} it "
+        f"shipped with, {result.accuracy:.1%} on the whole test set"
     )
 
 
@@ -201,4 +206,4 @@ def _bars(console: Console) -> Progress:
 
 
 def _name(classes: Sequence[str]) -> str:
-    return classes[0] if len(classes) == 1 else f"{len(classes)} classes"
+    return classes[0] if len(classes) == 1 else classes_text(len(classes))

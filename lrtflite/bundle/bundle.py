@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -49,10 +50,11 @@ class Bundle:
     def open(cls, path: str | Path, *, require_signature: str | Path | None = None) -> Bundle:
         """Read the manifest and check every file against its digest.
 
+        `path` is the bundle's folder, or the manifest in it.
         `require_signature` is the file of a public key. The bundle must be signed with it, and all
         its files are then kept in RAM.
         """
-        path = Path(path)
+        path = _folder_of(Path(path))
         content = _read_manifest_file(path)
         if require_signature is not None:
             check_signature(path, content, Path(require_signature))
@@ -127,15 +129,28 @@ def demo_bundle() -> Iterator[Path]:
         yield path
 
 
+def _folder_of(path: Path) -> Path:
+    """Return the folder of a bundle, of which the user may have named the manifest."""
+    return path.parent if path.name == MANIFEST_FILE and path.is_file() else path
+
+
+def _no_bundle(path: Path) -> tuple[str, str]:
+    """Say what a path without a bundle is, and what to do; nothing writes to what is there."""
+    if path.exists():
+        got = "is a file" if path.is_file() else "has none"
+        return got, "give the folder of a bundle, which `lrtflite convert` makes"
+    make = shlex.join(["lrtflite", "convert", "--replay-layer", "pool6", "--out", str(path)])
+    return "is not there", f"check the path, or make one with: {make}"
+
+
 def _read_manifest_file(path: Path) -> bytes:
     manifest_path = path / MANIFEST_FILE
     try:
         return read_whole(manifest_path, most=MOST_MANIFEST)
     except (FileNotFoundError, NotADirectoryError) as error:
-        make = f"make one with: lrtflite convert --replay-layer pool6 --out {path}"
+        got, advice = _no_bundle(path)
         raise BundleError(
-            f"Expected a bundle folder with {MANIFEST_FILE}, got {path}, which "
-            f"{'has none' if path.exists() else 'is not there'}; {make}"
+            f"Expected a bundle folder with {MANIFEST_FILE}, got {path}, which {got}; {advice}"
         ) from error
     except (OSError, MemoryError, NotRegular, TooShort) as error:
         problem = str(error).partition("; ")[0]

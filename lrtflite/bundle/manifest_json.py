@@ -24,7 +24,7 @@ from lrtflite.errors import BundleError, InputError
 from lrtflite.files.compatibility import fields_of, is_line, unknown_requirements
 from lrtflite.files.digest import File
 from lrtflite.files.strict_json import strict_json
-from lrtflite.labels import check_label
+from lrtflite.labels import stored_label
 from lrtflite.replay.codecs import MOST_PATTERNS
 
 # Maximum number of characters in a manifest, of axes of a latent, and of values in one.
@@ -114,7 +114,7 @@ def _values(read: dict[str, Any]) -> dict[str, Any]:
         **found,
         "latent_shape": _shape(found["latent_shape"]),
         "latent_range": _range(found["latent_range"]),
-        "labels": tuple(x if x is None else check_label(x) for x in found["labels"]),
+        "labels": tuple(x if x is None else stored_label(x) for x in found["labels"]),
         "feeding": _feeding(found["feeding"]),
         "rates": {name: _rate(name, rate) for name, rate in found["rates"].items()},
         "merging": {str(name): _merging(name, rule) for name, rule in found["merging"].items()},

@@ -8,14 +8,14 @@ things/
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from lrtflite.data.media import MEDIA, STILLS, read_frames
 from lrtflite.data.source import Clip, Frame
 from lrtflite.data.unreadable import entries_of
 from lrtflite.errors import DataError, InputError
-from lrtflite.labels import MOST_CHARACTERS, check_label
+from lrtflite.labels import MOST_CHARACTERS, check_label, new_label
 
 # Suffixes of files that cameras, annotation tools and file managers leave next to pictures.
 COMPANIONS = (".txt", ".md", ".json", ".csv", ".xml", ".yaml", ".yml", ".aae", ".db", ".ini")
@@ -32,7 +32,7 @@ def class_folders(path: Path) -> dict[str, Path]:
     entries = [entry for entry in entries_of(path) if not entry.name.startswith(".")]
     folders: dict[str, Path] = {}
     for folder in sorted((entry for entry in entries if entry.is_dir()), key=by_name):
-        name = _class_name(folder)
+        name = _class_name(folder, folders)
         if name in folders:
             raise DataError(
                 f"Expected one folder per class in {path}, got two named {name!r} whose accents "
@@ -49,14 +49,21 @@ def class_folders(path: Path) -> dict[str, Path]:
     return folders
 
 
-def _class_name(folder: Path) -> str:
-    """Return the class name of a folder, as the learner will spell it."""
+def _class_name(folder: Path, taken: Iterable[str]) -> str:
+    """Return the class name of a folder, as the learner will spell it; `taken` are others."""
     try:
-        return check_label(folder.name)
+        name = check_label(folder.name)
     except InputError as error:
         raise DataError(
             f"Expected class names as folder names in {folder.parent}, one line of at most "
             f"{MOST_CHARACTERS} characters, got {folder.name[:40]!r}; rename it"
+        ) from error
+    try:
+        return new_label(name, taken)
+    except InputError as error:
+        problem = str(error).partition("; ")[0]
+        raise DataError(
+            f"{problem}, the name of a folder in {folder.parent}; rename the folder"
         ) from error
 
 

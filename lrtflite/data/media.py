@@ -15,9 +15,9 @@ import numpy as np
 
 from lrtflite.data.picture_ends import read_ends
 from lrtflite.data.source import Frame
-from lrtflite.errors import DataError, UnreadableFile
+from lrtflite.errors import DataError, LrtfliteError, UnreadableFile
 from lrtflite.frames.fit import fit_frame
-from lrtflite.frames.image_file import open_image, unreadable, upright_rgb
+from lrtflite.frames.image_file import check_pixels, open_image, unreadable, upright_rgb
 from lrtflite.system.extras import missing
 
 STILLS = (".jpg", ".jpeg", ".png", ".bmp")
@@ -36,15 +36,17 @@ def count_frames(path: Path) -> int:
         return _count_video(path)
     try:
         ends = read_ends(path)
-    except OSError as error:
+        if ends.whole_png is not None:
+            check_pixels(*ends.whole_png)
+            return 1
+    except (OSError, ValueError) as error:
         raise unreadable("image", path, error) from error
-    if ends.is_whole_png:
-        return 1
     with open_image(path) as image:
         animated = path.suffix.lower() in ANIMATIONS
         frames = int(getattr(image, "n_frames", 1)) if animated else 1
         for index in range(0 if ends.has_end else frames):
             image.seek(index)
+            check_pixels(*image.size)
             image.load()
         return frames
 
@@ -115,6 +117,10 @@ def _open_video(path: Path) -> Iterator[Any]:
                     f"Expected a video in {path}, got a file without a video stream; remove it",
                     "no video stream",
                 )
+            stream = container.streams.video[0]
+            check_pixels(stream.width, stream.height)
             yield container
-    except av.FFmpegError as error:
+    except LrtfliteError:
+        raise
+    except Exception as error:  # mostly av.FFmpegError, but a damaged file raises others as well
         raise unreadable("video", path, error) from error

@@ -21,12 +21,12 @@ class Ends:
     size: int
 
     @property
-    def is_whole_png(self) -> bool:
-        """True if the file has the header of a PNG with pixels, and the end of a PNG."""
+    def whole_png(self) -> tuple[int, int] | None:
+        """Return width and height of a PNG with pixels and an end; None for any other file."""
         if self.first[:16] != _PNG or self.last != _PNG_END:
-            return False
+            return None
         width, height = struct.unpack(">II", self.first[16:24])
-        return bool(width and height)
+        return (width, height) if width and height else None
 
     @property
     def has_end(self) -> bool:

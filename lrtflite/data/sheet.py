@@ -10,6 +10,7 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from lrtflite.counted import classes_text
 from lrtflite.data.overview import Amount
 from lrtflite.data.source import Clip, Frame, FrameSource, Part
 from lrtflite.evenly import evenly
@@ -90,7 +91,7 @@ def spread(clips: Sequence[Clip], count: int) -> list[Part]:
 
 def _heading(draw: ImageDraw, source: FrameSource, shown: int, width: int) -> None:
     train, test = Amount.of(source.train_clips()), Amount.of(source.test_clips())
-    classes = f"{len(source.classes):,} class{'es' * (len(source.classes) != 1)}"
+    classes = classes_text(len(source.classes))
     counts = (
         f"{classes}, {train.frames:,} training and {test.frames:,} test frames, "
         f"{source.size} x {source.size}"

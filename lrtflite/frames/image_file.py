@@ -5,7 +5,6 @@ Pillow is imported when the first picture is read.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -15,12 +14,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import InputError, UnreadableFile
+from lrtflite.errors import InputError, LrtfliteError, UnreadableFile
 from lrtflite.frames.fit import fit_frame
 from lrtflite.system.extras import missing
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
+# Maximum number of pixels in a picture; while it is decoded, each takes up to ten bytes of RAM.
+MOST_PIXELS = 1 << 27
+# Tag of EXIF that says how to turn a picture; 1 is upright.
+ORIENTATION = 0x0112
+# Formats that Pillow reads by starting another program.
+REFUSED = ("EPS",)
 
 
 def read_image(path: str | PathLike[str], size: int) -> NDArray[np.uint8]:
@@ -46,23 +52,33 @@ def open_image(path: Path) -> Iterator[Image]:
         raise missing("PIL") from None
     try:
         with Image.open(path) as image:
+            if image.format in REFUSED:
+                raise ValueError(f"{image.format} is not a format of pixels")
+            check_pixels(*image.size)
             yield image
-    except (
-        OSError,  # missing, truncated, or not an image
-        EOFError,  # an animation with fewer frames than its header says
-        SyntaxError,  # from Pillow, for a damaged PNG
-        ValueError,
-        struct.error,
-        Image.DecompressionBombError,
-    ) as error:
+    except LrtfliteError:
+        raise
+    except Exception as error:  # Pillow's decoders raise errors of any kind for a damaged file
         raise unreadable("image", path, error) from error
+
+
+def check_pixels(width: int, height: int) -> None:
+    """Raise ValueError for a picture that is too large to decode."""
+    if width * height > MOST_PIXELS:
+        raise ValueError(
+            f"{width} x {height} pixels, more than {MOST_PIXELS / 1e6:.0f} million in all"
+        )
 
 
 def upright_rgb(image: Image) -> NDArray[np.uint8]:
     """Return the image's current frame, upright, as (H, W, 3) uint8, on a white background."""
     from PIL import Image, ImageOps
 
-    upright = ImageOps.exif_transpose(image)
+    check_pixels(*image.size)  # a later frame of an animation may be larger than the first
+    image.load()
+    # Copies of a photograph are avoided, because they take more RAM than the rest of a device.
+    turned = image.getexif().get(ORIENTATION, 1) != 1
+    upright = ImageOps.exif_transpose(image) if turned else image
     if upright.mode.startswith("I"):
         # Pillow's own conversion would clip 16-bit grey to white.
         grey = (np.asarray(upright).astype(np.int64) >> 8).clip(0, 255).astype(np.uint8)
@@ -71,13 +87,13 @@ def upright_rgb(image: Image) -> NDArray[np.uint8]:
         rgba = upright.convert("RGBA")
         white = Image.new("RGBA", rgba.size, "white")
         upright = Image.alpha_composite(white, rgba)
-    return np.asarray(upright.convert("RGB"))
+    return np.asarray(upright if upright.mode == "RGB" else upright.convert("RGB"))
 
 
 def unreadable(kind: str, path: Path, error: Exception) -> UnreadableFile:
     """Return the error for a file of this `kind` that a library failed to read."""
-    text = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    reason = text.splitlines()[0]
+    text = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+    reason = "out of memory" if isinstance(error, MemoryError) else text.splitlines()[0]
     if type(error).__name__ == "UnidentifiedImageError":  # its text repeats the path
         reason = "not an image"
     return UnreadableFile(

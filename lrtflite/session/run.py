@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.arguments import printable
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.feeding import SESSION_AND_MEMORY
 from lrtflite.bundle.manifest import Manifest
-from lrtflite.bundle.training import Training
+from lrtflite.bundle.training import NUMBERS, Training
+from lrtflite.contract.signatures import read_signatures
+from lrtflite.counted import classes_text
 from lrtflite.errors import InputError
+from lrtflite.frames.dull import DullFrames
 from lrtflite.replay.policies import Latents
 from lrtflite.runtime.model import Model
 from lrtflite.session.diagnosis import Answer, Before
@@ -65,11 +70,23 @@ def few_classes(manifest: Manifest, *, learned: int, coming: int) -> str | None:
     if learned or coming >= ENOUGH or manifest.slots < ENOUGH:
         return None
     return (
-        f"Every layer above {manifest.replay_layer} trains, and the first session has {coming} "
-        f"class{'es' * (coming != 1)}: taught a few classes at a time from the start, such a "
+        f"Every layer above {manifest.replay_layer} trains, and the first session has "
+        f"{classes_text(coming)}: taught a few classes at a time from the start, such a "
         f"bundle is less accurate than one that trains its last layer only. Teach {ENOUGH} or more "
         "classes first (`lrtflite teach`), or convert with the default replay layer."
     )
+
+
+def without_effect(bundle: Bundle, rates: Iterable[str]) -> Iterator[str]:
+    """Yield a warning for each rate that a user gave and the head of the bundle does not use."""
+    if "train" in read_signatures(bundle.head):
+        return
+    for name in rates:
+        if name in NUMBERS:
+            yield (
+                f"{name} has no effect: a head of the strategy {bundle.manifest.strategy} is "
+                "solved from sums, in one pass and without training steps"
+            )
 
 
 _log = logging.getLogger("lrtflite")
@@ -169,6 +186,17 @@ def _checked(committed: CommittedState, latents: Latents, training: Training | N
             "learner.training.with_options(...)"
         )
     return training
+
+
+def with_notes(
+    report: SessionReport, dull: DullFrames, placed: NDArray[np.int32], slots: Slots
+) -> SessionReport:
+    """Return the report with warnings about frames that teach little, which are also logged."""
+    labels = [str(slots.labels[slot]) for slot in for_each(placed, report.frames)]
+    notes = tuple(dull.warnings(labels))
+    for note in notes:
+        _log.warning("%s", printable(note))
+    return replace(report, notes=notes)
 
 
 def _history_with(committed: CommittedState, taught: Mapping[str, int]) -> History:

@@ -47,7 +47,7 @@ class SessionReport:
     """The result of a session. `timings` has the milliseconds of each run of each phase.
 
     `loss` and `accuracy` are means over the last epoch; None for a head without training steps.
-    `diagnosis` is None unless it was requested.
+    `diagnosis` is None unless it was requested. `notes` warn of frames that teach little.
     """
 
     session: int
@@ -60,6 +60,7 @@ class SessionReport:
     ready_to_committed_ms: float
     timings: dict[str, list[float]] = field(repr=False)
     diagnosis: Diagnosis | None = None
+    notes: tuple[str, ...] = ()
 
 
 OnProgress = Callable[[Progress], None]

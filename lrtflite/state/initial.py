@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
+from lrtflite.counted import classes_text, counted
 from lrtflite.errors import BundleError, StateError
 from lrtflite.replay.policies import balanced_choice
 from lrtflite.runtime.model import Model
@@ -62,4 +63,5 @@ def check_initial(bundle: Bundle, head: Model, features: Model) -> str:
             f"Expected an initial state for the bundle {bundle.path}, got one for another bundle; "
             "copy the bundle again"
         )
-    return f"{len(labels_of(state))} classes, {len(state.memory)} latents in its memory"
+    latents = counted(len(state.memory), "latent")
+    return f"{classes_text(len(labels_of(state)))}, {latents} in its memory"

@@ -13,7 +13,7 @@ from lrtflite.errors import InputError, StateError
 from lrtflite.files.compatibility import REQUIRES, is_line, unknown_requirements
 from lrtflite.files.digest import File
 from lrtflite.files.strict_json import strict_json
-from lrtflite.labels import check_label
+from lrtflite.labels import stored_label
 from lrtflite.replay.codecs import MOST_PATTERNS
 
 STATE_FORMAT = 6
@@ -99,7 +99,7 @@ class Record:
                 meta={
                     **{name: found[name] for name in _PLAIN},
                     **{name: found[name] for name in _OPTIONAL if found.get(name) is not None},
-                    "labels": [None if x is None else check_label(x) for x in found["labels"]],
+                    "labels": [None if x is None else stored_label(x) for x in found["labels"]],
                     "rng": _rng_from_json(found["rng"]),
                 },
                 counter=found["counter"],

@@ -9,9 +9,9 @@ from typing import Any, Union
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.arguments import whole_number
+from lrtflite.arguments import printable, whole_number
 from lrtflite.errors import InputError, NoFreeSlot
-from lrtflite.labels import Label, label_name
+from lrtflite.labels import Label, label_name, new_label
 
 Labels = Union[Label, Sequence[Label], NDArray[Any]]
 SlotNumbers = Union[int, Sequence[int], NDArray[np.integer[Any]]]
@@ -39,9 +39,10 @@ class Slots:
         _check_one_given(label, slot)
         if slot is not None:
             return self._check_slot(slot)
-        name = label_name(label)
+        # A stored label may be one that nobody could give today.
+        name = label if isinstance(label, str) and label in self.labels else label_name(label)
         if name not in self.labels:
-            taken = ", ".join(other for other in self.labels if other is not None) or "none yet"
+            taken = ", ".join(printable(other) for other in self.labels if other) or "none yet"
             raise InputError(f"Expected a known label ({taken}), got {name!r}; give one of these")
         return self.labels.index(name)
 
@@ -51,9 +52,10 @@ class Slots:
         if slot is not None:
             number = self._check_slot(slot)
             return number, self if self.labels[number] else self._named(number, f"class {number}")
-        name = label_name(label)
+        name = label if isinstance(label, str) and label in self.labels else label_name(label)
         if name in self.labels:
             return self.labels.index(name), self
+        name = new_label(name, self.labels)
         if None not in self.labels:
             raise NoFreeSlot(
                 f"No free slot for {name!r}: all {len(self.labels)} are taken; forget a label, "
@@ -78,7 +80,9 @@ class Slots:
     def rename(
         self, label: Label | None = None, new: Label | None = None, *, slot: int | None = None
     ) -> Slots:
-        return self._named(self.find(label, slot=slot), label_name(new))
+        number = self.find(label, slot=slot)
+        others = (*self.labels[:number], *self.labels[number + 1 :])
+        return self._named(number, new_label(new, others))
 
     def free(self, slot: int) -> Slots:
         if self.labels[slot] is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from lrtflite.labels import label_warnings
 from lrtflite.state.folder import EARLIER, StateFolder, earlier_format
 from lrtflite.state.history import History, TaughtSession
 from lrtflite.state.reading import Opened, State, open_state, read_opened
@@ -26,7 +27,10 @@ class ClassSummary:
 
 @dataclass(frozen=True)
 class StateSummary:
-    """The contents of a state; `bytes` counts its own file and every file that it names."""
+    """The contents of a state; `bytes` counts its own file and every file that it names.
+
+    `warnings` has a line for each label that would be refused today.
+    """
 
     path: str
     format: int
@@ -46,6 +50,7 @@ class StateSummary:
     undo: bool
     device: str | None
     bundle_version: str | None
+    warnings: tuple[str, ...]
     history: tuple[TaughtSession, ...]
     folded: FoldedSummary
 
@@ -102,6 +107,7 @@ def _summary(path: Path, opened: Opened, state: State) -> StateSummary:
         undo=record.undo is not None,
         device=meta.get("device"),
         bundle_version=meta.get("bundle_version"),
+        warnings=tuple(label_warnings(meta["labels"])),
         history=history.recent,
         folded=FoldedSummary(len(history.folded), history.folded.patterns),
     )

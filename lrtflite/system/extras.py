@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 
 from lrtflite.errors import MissingExtra
+from lrtflite.system.install_command import install_command
 
 # Import name -> the smallest extra that installs it; see optional-dependencies in pyproject.toml.
 EXTRAS = {
@@ -29,8 +30,7 @@ NAMES = {"PIL": "Pillow", "av": "PyAV"}
 
 def pip_command(package: str) -> str:
     """Return the advice that installs a package of EXTRAS."""
-    extra = EXTRAS[package]
-    return f"run: pip install 'lrtflite[{extra}]' (in a clone: pip install '.[{extra}]')"
+    return f"run: {install_command(EXTRAS[package])}"
 
 
 def missing(package: str) -> MissingExtra:

@@ -13,6 +13,7 @@ from lrtflite.data import Batch, FrameSource, whole_batch
 from lrtflite.errors import InputError
 from lrtflite.learner import Learner
 from lrtflite.session.session import Phase, SessionReport
+from lrtflite.state.slots import Slots
 from lrtflite.workbench.evaluation import Evaluation, evaluate_clips
 
 # Callback with the phase (a name in `Phase`), steps done, and steps in total.
@@ -54,7 +55,10 @@ class Taught:
 
 
 def check_room(source: FrameSource, labels: tuple[str | None, ...]) -> None:
-    """Raise InputError unless each class of `source` has a slot or can get a free one."""
+    """Raise InputError unless each class of `source` has a slot or can get a free one.
+
+    A new class must also have a label that can be told from those of the bundle.
+    """
     free = labels.count(None)
     foreign = sum(name not in labels for name in source.classes)
     if foreign > free:
@@ -63,6 +67,7 @@ def check_room(source: FrameSource, labels: tuple[str | None, ...]) -> None:
             f"got {len(labels)} slots, {free} of them free; "
             f"convert one with --classes {len(labels) - free + foreign}"
         )
+    Slots(labels).place_all(source.classes)
 
 
 def teach(

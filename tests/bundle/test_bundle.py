@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from lrtflite.files.digest import digest
 from lrtflite.runtime.flatbuffer import custom_ops, read_ops
 from lrtflite.runtime.model import Model, Tensor, installed_runtimes
 from lrtflite.verification.verify import check_signatures, verify_bundle
+from lrtflite_cli.commands.convert import suggested_simulation
 
 LOSSES = "losses of 4 steps in 2 sessions"
 AFTER = {LOSSES, "probabilities after training", "state after training"}
@@ -236,3 +238,32 @@ def test_files_that_are_not_models(tmp_path: Path, content: bytes) -> None:
         read_ops(path)
     with pytest.raises(BundleError, match="cannot load"):
         Model(path)
+
+
+def test_the_manifest_stands_for_its_bundle(copy: Path) -> None:
+    opened = Bundle.open(copy / "manifest.json")
+    assert opened == Bundle.open(copy)
+    assert opened.path == copy
+    with Learner.open(copy / "manifest.json") as learner:
+        assert learner.bundle.path == copy
+
+
+def test_advice_for_a_missing_bundle_aims_at_nobodys_file(copy: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    other = tmp_path / "other" / "manifest.json"  # a folder is not a manifest
+    other.mkdir(parents=True)
+    for path in (tmp_path, tmp_path / "notes.txt", other):
+        with pytest.raises(BundleError, match="give the folder of a bundle") as caught:
+            Bundle.open(path)
+        assert "--out" not in str(caught.value)
+    with pytest.raises(BundleError) as caught:
+        Bundle.open(tmp_path / "my bundle")
+    command = shlex.split(str(caught.value).rpartition("make one with: ")[2])
+    assert command[-2:] == ["--out", str(tmp_path / "my bundle")]
+
+
+@pytest.mark.parametrize("out", ["plain", "my things; touch x", "$HOME", "it's"])
+def test_a_suggested_command_is_safe_to_paste(demo: Path, out: str) -> None:
+    manifest = Bundle.open(demo).manifest
+    words = shlex.split(suggested_simulation(Path(out), manifest, demo=False))
+    assert words == ["lrtflite", "simulate", out, "--dataset", "folder:PICTURES"]

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from PIL import Image
 
+ROOT = Path(__file__).parent.parent.parent
+
 RUNTIMES = ["ai_edge_litert", "tflite_runtime"]
 HOST = ["tensorflow", "tf_keras", "tensorflow_model_optimization"]
 EXTRAS = [*RUNTIMES, *HOST, "rich", "PIL", "matplotlib", "av"]
@@ -32,9 +34,7 @@ def test_the_error_is_the_pip_command(
 ) -> None:
     named = [str(demo) if arg == "DEMO" else arg for arg in args]
     error = error_of(*named, lacking=lacking)
-    assert error.endswith(
-        f"installed; run: pip install 'lrtflite[{extra}]' (in a clone: pip install '.[{extra}]')"
-    )
+    assert error.endswith(f"installed; run: pip install -e '{ROOT}[{extra}]'")
     # The error names the package, not one of its modules.
     assert "." not in error.split(" is ")[0]
 
@@ -50,9 +50,7 @@ def test_a_picture_that_nothing_can_read(
         (folder / name).write_bytes(b"something")
     done = run_cli("simulate", "--dataset", "folder:things", lacking=["PIL", "av"])
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.splitlines()[-1].endswith(
-        f"run: pip install 'lrtflite[{extra}]' (in a clone: pip install '.[{extra}]')"
-    )
+    assert done.stderr.splitlines()[-1].endswith(f"run: pip install -e '{ROOT}[{extra}]'")
 
 
 def test_a_bare_install_can_inspect(demo: Path, run_cli: Callable[..., Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -56,7 +57,17 @@ def test_what_it_writes_knows_the_data_set(
         assert device.learned == ("amber", "blue", "green")
         assert len(device.memory) == 24
     assert "knows" in run_cli("inspect", "taught").stdout
-    assert "3 classes from 1 session(s), with 24 latents" in run_cli("inspect", "taught").stdout
+    assert "3 classes from 1 session, with 24 latents" in run_cli("inspect", "taught").stdout
+
+
+def test_the_next_command_is_quoted_for_a_shell(run_cli: Run, demo: Path, things: Path) -> None:
+    dataset, out = f"folder:{things}?test=0.5&classes=amber,blue", "my things"
+    manifest = demo / "manifest.json"  # stands for the bundle
+    done = run_cli("teach", manifest, "--dataset", dataset, "--out", out)
+    last = done.stdout.splitlines()[-1]
+    verify, _, simulate = last.removeprefix("next: ").partition("; with new classes added: ")
+    assert shlex.split(verify) == ["lrtflite", "verify", out]
+    assert shlex.split(simulate) == ["lrtflite", "simulate", out, "--dataset", dataset]
 
 
 def test_all_frames_are_taught_after_the_test(
@@ -236,3 +247,17 @@ def test_too_many_classes_are_refused_before_the_work(
         folder.rmdir()
     done = run_cli("teach", demo, "--dataset", f"folder:{many}", "--out", "x")
     assert "got 50 slots, 50 of them free; convert one with --classes 51" in done.stderr
+
+
+def test_options_without_effect_say_so(
+    run_cli: Run, closed_form_bundles: Path, things: Path
+) -> None:
+    lda = closed_form_bundles / "lda"
+    dataset = ("--dataset", f"folder:{things}", "--epochs", "5")
+    done = run_cli("teach", lda, *dataset, "--out", "taught", "--replay-size", "0")
+    warned = [line for line in done.stderr.splitlines() if line.startswith("Warning: ")]
+    assert len(warned) == 1  # a head of sums forgets nothing without a memory
+    assert warned[0].startswith("Warning: epochs has no effect: a head of the strategy lda ")
+    done = run_cli("simulate", lda, *dataset, "--sessions", "1")
+    assert "note: epochs has no effect: " in done.stdout
+    assert "note: epochs has no effect: " in done.stderr

@@ -5,6 +5,8 @@ from __future__ import annotations
 import io
 import os
 import re
+import struct
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -99,6 +101,27 @@ def test_one_error_names_them_all(tmp_path: Path) -> None:
         "replace or remove them, or add --skip-unreadable",
         str(caught.value),
     )
+
+
+def huge_png(side: int) -> bytes:
+    """Return a PNG of that side whose pixels are missing; its header and end are right."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", side, side, 8, 2, 0, 0, 0)
+    chunk = struct.pack(">I", 13) + header + struct.pack(">I", zlib.crc32(header))
+    return encoded("png")[:8] + chunk + encoded("png")[-12:]
+
+
+def test_a_picture_of_400_million_pixels_is_unreadable(tmp_path: Path) -> None:
+    fill(tmp_path / "mug", 3)
+    fill(tmp_path / "hat", 3)
+    (tmp_path / "mug" / "1.png").write_bytes(huge_png(20_000))
+    with pytest.raises(
+        DataError, match=r"1 of 6 .*mug/1.png \(20000 x 20000 pixels, more than 134"
+    ):
+        open_source(f"folder:{tmp_path}", size=8)
+    source = open_source(f"folder:{tmp_path}", size=8, skip_unreadable=True)
+    clips = [*source.train_clips(), *source.test_clips()]
+    assert [len(list(clip.read())) for clip in clips] == [1] * 5
+    assert "1 unreadable file was left out" in str(skipped_note(source))
 
 
 def test_files_left_out_are_counted(tmp_path: Path) -> None:

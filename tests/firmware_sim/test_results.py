@@ -14,6 +14,7 @@ from PIL import Image
 
 from lrtflite.errors import DataError, MissingExtra
 from lrtflite_firmware_sim import Simulation, load_simulation
+from lrtflite_firmware_sim.reporting.plot import latency_svg, learning_curve
 from lrtflite_firmware_sim.reporting.report import html_report
 from lrtflite_firmware_sim.reporting.results import Spread
 from lrtflite_firmware_sim.reporting.summary import summary
@@ -167,7 +168,7 @@ def test_long_streams_and_untaught_classes_are_drawn(simulated: Simulation) -> N
 
 def test_without_matplotlib(simulated: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'lrtflite\[report\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[report\]'"):
         html_report(simulated)
 
 
@@ -175,3 +176,34 @@ def test_json_has_no_nan(simulated: Simulation) -> None:
     with pytest.raises(ValueError, match="JSON compliant"):
         replace(simulated, forgetting=float("nan")).to_json()
     json.loads(simulated.to_json(), parse_constant=lambda text: pytest.fail(text))
+
+
+ODD_NAMES = ("$\\frac{$", "$x_1$", "--><script>alert(1)</script>", "a very long name " * 11)
+
+
+def test_names_are_drawn_as_text(simulated: Simulation, tmp_path: Path) -> None:
+    """A $ begins a formula for matplotlib, and the name may not be one."""
+    taught = [each for each in simulated.per_class if each.first_session is not None]
+    named = tuple(replace(each, name=name) for each, name in zip(taught, ODD_NAMES))
+    assert len(named) == len(ODD_NAMES)
+    odd = replace(simulated, per_class=named, dataset="folder:$\\frac{$", rival="$\\frac{$")
+    page = html_report(odd)
+    assert all(f"<!-- {name} -->" in page for name in ODD_NAMES[:2])
+    assert "<script" not in page
+    assert "a very long name a very l..." in page
+    assert "mathdefault" not in page
+    learning_curve(odd, tmp_path / "curve.png", odd)
+
+
+def test_no_control_character_is_in_a_report_or_a_summary(simulated: Simulation) -> None:
+    facts = replace(simulated.bundle, backbone="\u202e\x1b[2J", path="\x9b1m")
+    odd = replace(simulated, bundle=facts, dataset="\u200b\x07", notes=("\x1b]0;a\x07",))
+    for text in (html_report(odd), summary(odd)):
+        assert not set(text) & set("\u202e\u200b\x1b\x9b\x07")
+        assert "\\u202e\\x1b[2J" in text
+
+
+def test_an_axis_of_less_than_a_decade_has_numbers(simulated: Simulation) -> None:
+    narrow = {"train": Spread(2.0, 4.0, 5), "begin": Spread(2.3, 4.3, 5)}
+    drawn = latency_svg(replace(simulated, latency_ms=narrow), tuple(narrow))
+    assert [f"<!-- {tick} -->" in drawn for tick in (2, 3, 4)] == [True] * 3

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -67,6 +68,22 @@ def test_a_long_look_at_files_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_bars_need_rich(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'lrtflite\[device\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[device\]'"):
         watch(Terminal())
     watch(io.StringIO())
+
+
+@pytest.mark.parametrize("stream", [io.StringIO, Terminal])
+def test_names_have_no_control_characters_or_markup(
+    stream: type[io.StringIO], simulated: Simulation
+) -> None:
+    odd = "\x9b1m\u202e\x07[red]x"
+    sessions = tuple(
+        replace(each, classes=(odd * 30,), new_classes=()) for each in simulated.per_session
+    )
+    terminal = stream()
+    watcher = watch(terminal)
+    watcher.note(odd)
+    play(watcher, replace(simulated, per_session=sessions))
+    assert not set(terminal.getvalue()) & set("\x9b\u202e\x07")
+    assert "note: \\x9b1m\\u202e\\x07[red]x" in terminal.getvalue()

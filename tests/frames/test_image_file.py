@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
@@ -11,8 +12,9 @@ from PIL import Image
 
 import lrtflite
 from lrtflite import read_image
-from lrtflite.data.media import read_frames
-from lrtflite.errors import DataError, InputError, MissingExtra
+from lrtflite.data.media import count_frames, read_frames
+from lrtflite.errors import DataError, InputError, MissingExtra, UnreadableFile
+from lrtflite.frames import image_file
 from lrtflite.frames.checks import check_no_path
 
 RED, GREEN, BLUE, WHITE = [255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]
@@ -90,10 +92,84 @@ def test_pillow_is_named_where_it_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
-    with pytest.raises(MissingExtra, match=r"Pillow is not installed; .*lrtflite\[device\]"):
+    with pytest.raises(MissingExtra, match=r"Pillow is not installed; .*\[device\]'"):
         read_image(tmp_path / "a.png", 4)
 
 
 def test_a_path_in_place_of_a_frame_is_explained() -> None:
     with pytest.raises(InputError, match=r"lrtflite\.read_image\(path, size\)"):
         check_no_path("mug.jpg")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError("codec"), NotImplementedError(), MemoryError(), RecursionError(), KeyError(3)],
+)
+def test_any_error_of_a_decoder_is_an_unreadable_file(
+    error: Exception, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save(Image.new("RGB", (2, 2)), tmp_path / "a.png")
+
+    def load(self: Image.Image) -> None:
+        raise error
+
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", load)
+    with pytest.raises(UnreadableFile, match=r"Expected a readable image, got .*a.png \(.+\)"):
+        read_image(path, 4)
+
+
+@pytest.mark.parametrize("suffix", ["png", "bmp", "jpg", "webp"])
+def test_the_size_is_checked_before_decoding(
+    suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = save(Image.new("RGB", (40, 30)), tmp_path / f"a.{suffix}")
+    monkeypatch.setattr(image_file, "MOST_PIXELS", 1200)
+    assert read_image(path, 4).shape == (4, 4, 3)
+    monkeypatch.setattr(image_file, "MOST_PIXELS", 1199)
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
+    for read in (lambda path: read_image(path, 4), count_frames):
+        with pytest.raises(UnreadableFile, match="40 x 30 pixels, more than"):
+            read(path)
+
+
+def test_a_frame_larger_than_the_first_is_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frames = [Image.new("L", (20, 20), shade) for shade in (0, 255)]
+    path = tmp_path / "a.gif"
+    frames[0].save(path, save_all=True, append_images=frames[1:])
+    content = bytearray(path.read_bytes())
+    second = content.index(b"\x2c", content.index(b"\x2c") + 1)
+    content[second + 5 : second + 9] = (2000).to_bytes(2, "little") * 2
+    path.write_bytes(content)
+    monkeypatch.setattr(image_file, "MOST_PIXELS", 20 * 20)
+    with pytest.raises(UnreadableFile, match="2000 x 2000 pixels"):
+        list(read_frames(path, (0, 1), 4))
+
+
+def test_no_program_is_started_for_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow passes an EPS to Ghostscript, under any file name."""
+    path = tmp_path / "a.png"
+    Image.new("RGB", (8, 8)).save(path, format="eps")
+    monkeypatch.setattr("subprocess.check_call", lambda *words, **_: pytest.fail(f"ran {words}"))
+    monkeypatch.setattr("PIL.EpsImagePlugin.gs_binary", "gs")
+    with pytest.raises(UnreadableFile, match="EPS"):
+        read_image(path, 4)
+
+
+def test_a_large_photograph_is_not_copied_several_times(tmp_path: Path) -> None:
+    """Decoding takes 10 bytes per pixel: Pillow's 4, and twice the frame's 3."""
+    program = f"""
+import resource
+from lrtflite import read_image
+read_image({str(save(Image.new("RGB", (8, 8)), tmp_path / "small.jpg"))!r}, 8)
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+before = peak()
+read_image({str(save(Image.new("RGB", (4000, 3000)), tmp_path / "large.jpg"))!r}, 8)
+print((peak() - before) / 12e6)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    assert float(done.stdout) < 12

@@ -11,7 +11,7 @@ import pytest
 from learning import TRAINING, latents_of
 from lrtflite import Learner
 from lrtflite.errors import InputError
-from lrtflite.prediction import NO_SLOT, UNKNOWN
+from lrtflite.prediction import NO_SLOT, UNKNOWN, Answers, top_predictions
 
 Open = Callable[..., Learner]
 
@@ -44,6 +44,35 @@ def test_what_was_never_taught_is_unknown(open_learner: Open, runtime: str) -> N
     assert first.familiarity < 0.05
     assert first.probability == pytest.approx(1 - first.familiarity)
     assert second.label in learner.learned
+
+
+def test_all_answers_for_a_frame_add_up_to_one(open_learner: Open) -> None:
+    learner = taught(open_learner, unknown=0.05)
+    probe = np.concatenate([latents_of(kind, 5, seed=1) for kind in (0, 1, 12, 13)])
+    plain = learner.probabilities(probe)
+    refused = 0
+    for row, answers in enumerate(learner.predict_latents(probe, top=9)):
+        assert sum(answer.probability for answer in answers) == pytest.approx(1, abs=1e-5)
+        share = 1.0
+        if answers[0].label == UNKNOWN:
+            refused += 1
+            unknown, *answers = answers
+            assert unknown.familiarity is not None
+            share = unknown.familiarity
+        for answer in answers:
+            assert answer.probability == pytest.approx(share * plain[row, answer.slot], abs=1e-7)
+        assert answers == sorted(answers, key=lambda answer: -answer.probability)
+    assert 0 < refused < len(probe)
+
+
+def test_the_share_of_unknown_by_hand() -> None:
+    """0.9 unfamiliar: 0.9 for unknown; 3 to 1 of the other 0.1 for the classes."""
+    answers = Answers(np.array([[0.75, 0.25, 0]], np.float32), np.array([0.1], np.float32))
+    [found] = top_predictions(answers, ("cup", "hat", None), top=3, unknown=0.2)
+    assert [(each.label, each.slot) for each in found] == [("unknown", -1), ("cup", 0), ("hat", 1)]
+    assert [each.probability for each in found] == pytest.approx([0.9, 0.075, 0.025])
+    [found] = top_predictions(answers, ("cup", "hat", None), top=3, unknown=0.05)
+    assert [each.probability for each in found] == pytest.approx([0.75, 0.25])
 
 
 def test_without_a_threshold_everything_gets_a_name(open_learner: Open) -> None:

@@ -11,7 +11,7 @@ import pytest
 from fake_bundle import SHAPE, FakeModel, make_bundle
 from lrtflite import Learner
 from lrtflite.bundle.bundle import Bundle
-from lrtflite.session.run import few_classes
+from lrtflite.session.run import few_classes, without_effect
 
 
 def test_a_trunk_should_learn_several_classes_first(demo: Path) -> None:
@@ -44,3 +44,17 @@ def test_a_learner_says_so_once(
     assert [
         record.message.count("convert with the default replay layer") for record in caplog.records
     ] == [1]
+
+
+@pytest.mark.parametrize("strategy", ["lda", "ncm"])
+def test_a_head_without_steps_does_not_use_epochs(closed_form_bundles: Path, strategy: str) -> None:
+    bundle = Bundle.open(closed_form_bundles / strategy)
+    rates = [*bundle.manifest.rates, "epochs"]
+    [line] = without_effect(bundle, rates)
+    assert line.startswith(f"epochs has no effect: a head of the strategy {strategy} is solved")
+    assert not list(without_effect(bundle, bundle.manifest.rates))
+
+
+def test_a_head_with_steps_uses_every_rate(demo: Path) -> None:
+    bundle = Bundle.open(demo)
+    assert not list(without_effect(bundle, bundle.manifest.training.names))

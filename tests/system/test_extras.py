@@ -46,11 +46,8 @@ def test_each_package_of_an_extra_is_in_the_table(extras: dict[str, list[str]]) 
 
 
 def test_the_message_is_the_pip_command() -> None:
-    assert str(missing("av")) == (
-        "PyAV is not installed; run: pip install 'lrtflite[video]' "
-        "(in a clone: pip install '.[video]')"
-    )
-    assert "lrtflite[device-tflite]" in pip_command("tflite_runtime")
+    assert str(missing("av")) == (f"PyAV is not installed; run: pip install -e '{ROOT}[video]'")
+    assert "[device-tflite]" in pip_command("tflite_runtime")
 
 
 def test_what_is_required_is_looked_for_and_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,27 +6,35 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import shutil
 import tracemalloc
+import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
+from lrtflite import read_image
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.manifest import OPTIONAL
 from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.contract.golden import read_golden
 from lrtflite.contract.signatures import read_signatures
+from lrtflite.data.media import count_frames
 from lrtflite.errors import LrtfliteError
 from lrtflite.files.reading import BytesSource
 from lrtflite.files.tensors import METADATA, Outgoing, TensorFile, write_tensors
+from lrtflite.frames import image_file
 from lrtflite.runtime.flatbuffer import read_ops
 from lrtflite.state.folder import newest_state
 from lrtflite.state.history import Folded, History, TaughtSession
@@ -243,6 +251,44 @@ def test_bytes_of_an_initial_state(tmp_path: Path, changes: list[tuple[float, st
     path.write_bytes(edited(path.read_bytes(), changes))
     with within_limits():
         read_state(path)
+
+
+def encoded_pictures() -> list[bytes]:
+    """Return a small picture in every format that Pillow writes and reads, in several modes."""
+    Image.init()
+    noise = np.random.default_rng(0).integers(0, 256, (24, 32, 3), dtype=np.uint8)
+    found = []
+    for name in sorted({*Image.OPEN} & {*Image.SAVE}):
+        for mode in ("1", "L", "P", "RGB", "RGBA", "CMYK", "I;16"):
+            picture = Image.fromarray(noise).convert("L" if mode.startswith("I") else mode)
+            buffer = io.BytesIO()
+            # Each format takes some of the modes.
+            with contextlib.suppress(OSError, ValueError, KeyError), warnings.catch_warnings():
+                warnings.simplefilter("ignore", DeprecationWarning)
+                picture.convert(mode).save(buffer, format=name)
+                found.append(buffer.getvalue())
+    return found
+
+
+PICTURES = encoded_pictures()
+# Pixels, so that no edited header asks for more RAM than `MOST_RAM`.
+MOST_PIXELS = 1 << 20
+
+
+@pytest.mark.filterwarnings("ignore")  # Pillow warns about what it goes on to read
+@fuzzed
+@given(changes=edits, which=st.integers(0, len(PICTURES) - 1))
+@pytest.mark.parametrize("read", [partial(read_image, size=8), count_frames])
+def test_bytes_of_a_picture(
+    tmp_path: Path,
+    read: Callable[[Path], object],
+    changes: list[tuple[float, str, bytes]],
+    which: int,
+) -> None:
+    path = tmp_path / "picture.png"
+    path.write_bytes(edited(PICTURES[which], changes))
+    with mock.patch.object(image_file, "MOST_PIXELS", MOST_PIXELS), within_limits():
+        read(path)
 
 
 def test_a_sparse_manifest_of_two_gigabytes(demo: Path, tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from lrtflite_cli.options.rates import SHORT_FORMS, chosen_rates
 from lrtflite_cli.terminal import interrupts
 from lrtflite_cli.terminal.cautions import caution, quantisation_warnings
 from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.output import say
 
 if TYPE_CHECKING:
     from lrtflite.bundle.manifest import Manifest
@@ -60,53 +63,56 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     names = read_labels(labels)
     options = ConvertOptions(labels=names, rates=rates, quantise=quantised, **given)
     caution(replay_size=options.replay_size, batch_size=options.batch_size)
-    with raising(), scratch_tempdir(), stages() as say:
+    with raising(), scratch_tempdir(), stages() as show:
 
         def stage(text: str) -> None:
             # TensorFlow's lazy imports can swallow a KeyboardInterrupt.
             if interrupts.came():
                 raise KeyboardInterrupt
-            say(text)
+            show(text)
 
         converted = convert(out, source, options, replace=replace, stage=stage)
-    _tell(converted, source)
+    _tell(converted, source, rates)
 
 
-def _tell(converted: Converted, source: Source) -> None:
+def _tell(converted: Converted, source: Source, rates: Mapping[str, float]) -> None:
     """Print the path of the bundle on stdout, and notes for its user on stderr."""
     from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
     from lrtflite.networks.demo import DEMO, DEMO_NOTE
+    from lrtflite.session.run import without_effect
 
     out, own = converted.path, converted.own
-    manifest = Bundle.open(out).manifest
-    click.echo(f"{out}")
+    opened = Bundle.open(out)
+    manifest = opened.manifest
+    say(f"{out}")
     if converted.replaced:
-        click.echo(
-            f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True
-        )
-    click.echo(
+        say(f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True)
+    say(
         f"{manifest.backbone}, replay layer {manifest.replay_layer}, strategy {manifest.strategy}",
         err=True,
     )
     demo = own is None and source.model is None and source.named_weights == DEMO
     if demo:
-        click.echo(DEMO_NOTE, err=True)
+        say(DEMO_NOTE, err=True)
     if own is not None:
-        click.echo(_own_note(own), err=True)
+        say(_own_note(own), err=True)
     is_model = source.model is not None and own is None
     if is_model and INITIAL_FILE not in manifest.files and manifest.labels[0] is not None:
-        click.echo(
+        say(
             "It ships without a replay memory, so it will forget its classes as it learns others; "
-            f"lrtflite teach {out} adds one",
+            f"{shlex.join(['lrtflite', 'teach', str(out)])} adds one",
             err=True,
         )
+    for warning in without_effect(opened, rates):
+        say(f"Warning: {warning}", err=True)
     if manifest.quantisation is not None:
-        click.echo(f"Quantised: {manifest.quantisation}", err=True)
+        say(f"Quantised: {manifest.quantisation}", err=True)
         for warning in quantisation_warnings(manifest.quantisation):
-            click.echo(f"Warning: {warning}", err=True)
+            say(f"Warning: {warning}", err=True)
     if manifest.measured is not None:
-        click.echo(f"Costs: {manifest.measured}", err=True)
-    click.echo(f"Next: lrtflite inspect {out}; {_simulation(out, manifest, demo=demo)}", err=True)
+        say(f"Costs: {manifest.measured}", err=True)
+    inspect = shlex.join(["lrtflite", "inspect", str(out)])
+    say(f"Next: {inspect}; {suggested_simulation(out, manifest, demo=demo)}", err=True)
 
 
 def _own_note(own: Architecture) -> str:
@@ -116,9 +122,9 @@ def _own_note(own: Architecture) -> str:
     return f"{left_out} has no classes until it is taught"
 
 
-def _simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:
+def suggested_simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:
     """Return a command that shows how well the bundle learns, within minutes."""
     words = ["lrtflite", "simulate", str(out)]
     words += [] if demo else ["--dataset", "folder:PICTURES"]
     words += ["--sessions", "2"] if manifest.trains_trunk else []
-    return " ".join(words)
+    return shlex.join(words)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from lrtflite.counted import counted
 from lrtflite_cli.options.data import (
     SETTINGS,
     dataset_table,
@@ -17,6 +17,7 @@ from lrtflite_cli.options.data import (
     split_seed_option,
 )
 from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.output import say, say_json
 from lrtflite_cli.terminal.table import table
 
 if TYPE_CHECKING:
@@ -74,13 +75,16 @@ def command(
         dataset, size=size, seed=seed, split_seed=split_seed, skip_unreadable=skip_unreadable
     )
     found = overview(source)
-    click.echo(json.dumps(found.to_dict(), indent=2) if as_json else _as_text(found))
+    if as_json:
+        say_json(found.to_dict())
+    else:
+        say(_as_text(found))
     if sheet is not None:
         with raising():
             drawn = contact_sheet(source)
             with writing(sheet):
                 write_whole(Path(sheet).expanduser(), drawn)
-        click.echo(f"wrote {sheet}", err=True)
+        say(f"wrote {sheet}", err=True)
 
 
 def _as_text(found: Overview) -> str:
@@ -92,7 +96,7 @@ def _as_text(found: Overview) -> str:
     lines += table((titles, *rows), left=(0, 1))
     below = [f"note: {note}" for note in found.notes]
     if found.protocol is not None:
-        below.insert(0, f"{found.protocol}: {found.sessions} sessions")
+        below.insert(0, f"{found.protocol}: {counted(found.sessions or 0, 'session')}")
     return "\n".join([*lines, "", *below] if below else lines)
 
 

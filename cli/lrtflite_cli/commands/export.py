@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrtflite.counted import classes_text
 from lrtflite_cli.options.data import skip_unreadable
 from lrtflite_cli.options.learner import signature_option
 from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.output import say, say_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -90,7 +91,10 @@ def command(
         with quiet_stderr():
             from lrtflite_converters.export.export import export_model
         exported = export_model(opened, learned, files, frames=frames, stage=stage)
-    click.echo(_as_json(exported) if as_json else _as_text(exported))
+    if as_json:
+        say_json(_as_json(exported))
+    else:
+        say(_as_text(exported))
 
 
 def _read(dataset: str, size: int, *, skip_unreadable: bool) -> NDArray[np.uint8]:
@@ -107,20 +111,18 @@ def _read(dataset: str, size: int, *, skip_unreadable: bool) -> NDArray[np.uint8
 
 
 def _as_text(exported: Exported) -> str:
-    count = len(exported.labels)
     return (
         f"{exported.model}: {exported.bytes:,} bytes, {exported.numbers}, "
-        f"{count} {'class' if count == 1 else 'classes'}\n"
+        f"{classes_text(len(exported.labels))}\n"
         f"{exported.labels_file}: {', '.join(exported.labels)}"
     )
 
 
-def _as_json(exported: Exported) -> str:
-    found = {
+def _as_json(exported: Exported) -> dict[str, Any]:
+    return {
         "model": str(exported.model),
         "labels_file": str(exported.labels_file),
         "labels": list(exported.labels),
         "bytes": exported.bytes,
         "numbers": exported.numbers,
     }
-    return json.dumps(found, indent=2)

@@ -8,6 +8,8 @@ import click
 
 from lrtflite.arguments import printable
 from lrtflite.bundle.feeding import MOST_STEPS
+from lrtflite.counted import classes_text, counted
+from lrtflite_cli.terminal.output import say, say_json
 
 if TYPE_CHECKING:
     from lrtflite.bundle.bundle import Bundle
@@ -32,9 +34,8 @@ def command(bundle: str, as_json: bool) -> None:
     opened = Bundle.open(bundle)
     manifest = opened.manifest
     if as_json:
-        click.echo(manifest.to_json(), nl=False)
+        say_json(manifest.to_json())
         return
-    named = [label for label in manifest.labels if label is not None]
     shape = " x ".join(map(str, manifest.latent_shape))
     feeding = manifest.feeding
     rows = [
@@ -52,7 +53,7 @@ def command(bundle: str, as_json: bool) -> None:
             f"{feeding.batch_size} patterns, at most {feeding.new_per_batch} of them new; "
             + ("the rest is replayed" if feeding.replays else "nothing is replayed"),
         ),
-        ("training", f"{feeding.epochs} epochs, {_steps(feeding)}"),
+        ("training", f"{counted(feeding.epochs, 'epoch')}, {_steps(feeding)}"),
         *(
             (f"rate {name}", f"{rate.value:g}" + (f" ({rate.meaning})" if rate.meaning else ""))
             for name, rate in manifest.rates.items()
@@ -61,8 +62,7 @@ def command(bundle: str, as_json: bool) -> None:
             (f"signatures of {path.name}", describe_signatures(name, path))
             for name, path in ((FEATURES, opened.features), (HEAD, opened.head))
         ),
-        ("slots", f"{manifest.slots}: {len(named)} labelled, {manifest.slots - len(named)} free"),
-        ("labels", ", ".join(named) or "none yet"),
+        *_labels(manifest),
         ("knows", _knows(opened)),
         *(
             (name, f"{file.bytes:,} bytes, {file.sha256[:12]}")
@@ -76,6 +76,17 @@ def command(bundle: str, as_json: bool) -> None:
     _print(rows)
 
 
+def _labels(manifest: Manifest) -> list[tuple[str, str]]:
+    from lrtflite.labels import label_warnings
+
+    named = [label for label in manifest.labels if label is not None]
+    return [
+        ("slots", f"{manifest.slots}: {len(named)} labelled, {manifest.slots - len(named)} free"),
+        ("labels", ", ".join(named) or "none yet"),
+        *(("note", warning) for warning in label_warnings(manifest.labels)),
+    ]
+
+
 def _quantisation(manifest: Manifest) -> list[tuple[str, str]]:
     found = manifest.quantisation
     if found is None:
@@ -85,10 +96,9 @@ def _quantisation(manifest: Manifest) -> list[tuple[str, str]]:
 
 
 def _print(rows: list[tuple[str, str]]) -> None:
-    """Print names and values; control characters of a manifest do not reach the terminal."""
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
-        click.echo(f"{printable(name):<{width}}  {printable(value)}")
+        say(f"{printable(name):<{width}}  {printable(value)}")
 
 
 def _knows(bundle: Bundle) -> str:
@@ -98,8 +108,8 @@ def _knows(bundle: Bundle) -> str:
     if state is None:
         return "nothing yet: a new learner starts with an empty memory"
     return (
-        f"{len(labels_of(state))} classes from {state.meta['sessions']} session(s), with "
-        f"{len(state.memory)} latents to replay"
+        f"{classes_text(len(labels_of(state)))} from {counted(state.meta['sessions'], 'session')}, "
+        f"with {counted(len(state.memory), 'latent')} to replay"
     )
 
 

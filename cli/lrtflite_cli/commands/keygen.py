@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from lrtflite_cli.terminal.output import say
+
 
 @click.command()
 @click.argument("key", type=click.Path(path_type=Path))
@@ -19,5 +21,5 @@ def command(key: Path) -> None:
 
     public = key.with_name(f"{key.name}.pub")
     make_keys(key, public)
-    click.echo(f"{key}: private, keep it secret")
-    click.echo(f"{public}: public, give it to every device")
+    say(f"{key}: private, keep it secret")
+    say(f"{public}: public, give it to every device")

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
+from lrtflite.counted import classes_text
 from lrtflite.errors import ModelError
 from lrtflite.networks.architecture import NETWORKS, Architecture
 from lrtflite_cli.options.network import network_option
+from lrtflite_cli.terminal.output import plain, say, say_json
 
 if TYPE_CHECKING:
     from lrtflite.host.cost import NetworkCost
@@ -65,7 +66,7 @@ def command(
         from lrtflite_cli.terminal.own_layers import show_own_layers
 
         _refuse_beside_model("network", "alpha", "input_size", "classes")
-        show_own_layers(model, as_json=as_json, table=_print_table)
+        show_own_layers(model, as_json=as_json, table=print_table)
         return
     from lrtflite.host.cost import network_cost
     from lrtflite.host.family import find_family
@@ -75,26 +76,23 @@ def command(
     built = family.build(alpha=alpha, input_size=input_size, classes=classes)
     cost = network_cost(built, architecture)
     if as_json:
-        click.echo(
-            json.dumps(
-                {
-                    "network": network,
-                    "alpha": alpha,
-                    "input_size": input_size,
-                    "classes": classes,
-                    "layers": [asdict(layer) for layer in cost.layers],
-                    "total": {"ops": cost.ops, "weights": cost.weights},
-                },
-                indent=2,
-            )
+        say_json(
+            {
+                "network": network,
+                "alpha": alpha,
+                "input_size": input_size,
+                "classes": classes,
+                "layers": [asdict(layer) for layer in cost.layers],
+                "total": {"ops": cost.ops, "weights": cost.weights},
+            }
         )
         return
     size = f"{input_size}x{input_size}"
-    title = f"{architecture.title}, alpha {alpha:g}, {size}, {classes} classes"
-    _print_table(title, _rows(cost, architecture))
-    click.echo(NOTE)
+    title = f"{architecture.title}, alpha {alpha:g}, {size}, {classes_text(classes)}"
+    print_table(title, _rows(cost, architecture))
+    say(NOTE)
     if cost.weights == PAPER_WEIGHTS:
-        click.echo(PAPER_NOTE)
+        say(PAPER_NOTE)
 
 
 def _rows(cost: NetworkCost, architecture: Architecture) -> list[tuple[str, ...]]:
@@ -128,7 +126,7 @@ def _refuse_beside_model(*names: str) -> None:
             )
 
 
-def _print_table(title: str, rows: list[tuple[str, ...]]) -> None:
+def print_table(title: str, rows: list[tuple[str, ...]]) -> None:
     try:
         from rich import box
         from rich.console import Console
@@ -136,13 +134,13 @@ def _print_table(title: str, rows: list[tuple[str, ...]]) -> None:
     except ImportError:
         _print_plain(title, rows)
         return
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(title=plain(title), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for number, header in enumerate(HEADERS):
         table.add_column(header, justify="right" if number else "left", no_wrap=True)
     for row in rows[:-1]:
-        table.add_row(*row)
+        table.add_row(*map(plain, row))
     table.add_section()
-    table.add_row(*rows[-1])
+    table.add_row(*map(plain, rows[-1]))
     console = Console()
     # In a narrow terminal, wrapped lines are better than numbers that are cut off.
     needed = console.measure(table, options=console.options.update(max_width=1000)).maximum
@@ -152,10 +150,10 @@ def _print_table(title: str, rows: list[tuple[str, ...]]) -> None:
 
 def _print_plain(title: str, rows: list[tuple[str, ...]]) -> None:
     widths = [max(map(len, column)) for column in zip(HEADERS, *rows)]
-    click.echo(title)
+    say(title)
     for row in (HEADERS, *rows):
         cells = [
             cell.rjust(width) if number else cell.ljust(width)
             for number, (cell, width) in enumerate(zip(row, widths))
         ]
-        click.echo("  ".join(cells).rstrip())
+        say("  ".join(cells).rstrip())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from lrtflite.counted import classes_text, counted
 from lrtflite.runtime.model import AUTO, RUNTIMES
+from lrtflite_cli.terminal.output import say, say_json
 
 if TYPE_CHECKING:
     from lrtflite.fleet.devices import Device
@@ -64,13 +65,16 @@ def command(
     # The runtimes announce their delegate on stderr.
     with raising(), quiet_stderr():
         merged = merge(bundle, states, out, drop=drop, seed=seed, runtime=runtime)
-    click.echo(_as_json(merged) if as_json else _as_text(merged))
+    if as_json:
+        say_json(_as_json(merged))
+    else:
+        say(_as_text(merged))
 
 
 def _as_text(merged: Merged) -> str:
     patterns = merged.history.patterns
     lines = [
-        f"{merged.out}: {_counted(len(merged.devices), 'device')}, {_taught(merged.history)}",
+        f"{merged.out}: {counted(len(merged.devices), 'device')}, {_taught(merged.history)}",
         *(f"  {device.path}: {_taught(device.own)}" for device in merged.devices),
         *(f"  dropped {device.path}: {_taught(device.own)}" for device in merged.dropped),
     ]
@@ -83,18 +87,17 @@ def _as_text(merged: Merged) -> str:
     return "\n".join(lines)
 
 
-def _as_json(merged: Merged) -> str:
+def _as_json(merged: Merged) -> dict[str, Any]:
     def said(device: Device) -> dict[str, Any]:
         return {"state": str(device.path), **_facts(device.own)}
 
-    found = {
+    return {
         "out": str(merged.out),
         **_facts(merged.history),
         "devices": [said(device) for device in merged.devices],
         "dropped": [said(device) for device in merged.dropped],
         "shipped": _facts(merged.shipped),
     }
-    return json.dumps(found, indent=2)
 
 
 def _facts(history: History) -> dict[str, Any]:
@@ -104,11 +107,7 @@ def _facts(history: History) -> dict[str, Any]:
 def _taught(history: History) -> str:
     patterns = history.patterns
     return (
-        f"{_counted(history.sessions, 'session')}, "
-        f"{_counted(len(patterns), 'class', 'classes')}, "
-        f"{_counted(sum(patterns.values()), 'pattern')}"
+        f"{counted(history.sessions, 'session')}, "
+        f"{classes_text(len(patterns))}, "
+        f"{counted(sum(patterns.values()), 'pattern')}"
     )
-
-
-def _counted(number: int, one: str, several: str = "") -> str:
-    return f"{number:,} {one if number == 1 else several or one + 's'}"

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from lrtflite_cli.terminal.output import say
+
 
 @click.command()
 @click.argument("bundle", type=click.Path(path_type=Path))
@@ -24,5 +26,4 @@ def command(bundle: Path, key: Path) -> None:
     from lrtflite.bundle.bundle import Bundle
     from lrtflite.bundle.signing import sign_bundle
 
-    Bundle.open(bundle)
-    click.echo(f"{sign_bundle(bundle, key)}: signed")
+    say(f"{sign_bundle(Bundle.open(bundle).path, key)}: signed")

@@ -14,6 +14,7 @@ from lrtflite_cli.options.simulate import simulate_options
 from lrtflite_cli.terminal import interrupts
 from lrtflite_cli.terminal.cautions import caution
 from lrtflite_cli.terminal.interrupts import Interrupted, raising
+from lrtflite_cli.terminal.output import say, say_json
 
 if TYPE_CHECKING:
     from lrtflite_firmware_sim import SimulateOptions, Simulation
@@ -94,14 +95,17 @@ def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> N
             delivered = delivery.write(result)
         finally:
             to_stdout = delivery.json_path == STDOUT
-            click.echo(result.to_json() if to_stdout else f"{summary(result)}\n", nl=False)
+            if to_stdout:
+                say_json(result.to_json())
+            else:
+                say(summary(result))
     line = _ending(result, delivered)
     if failure is not None and interrupts.came():
         raise Interrupted(line) from failure
     if isinstance(failure, LrtfliteError) or delivered.errors:
         raise LrtfliteError(line) from failure
     if line:
-        click.echo(line, err=True)
+        say(line, err=True)
     if failure is not None:
         raise failure
 

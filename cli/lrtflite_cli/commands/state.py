@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from lrtflite_cli.terminal.output import say, say_json
 
 if TYPE_CHECKING:
     from lrtflite.state.summary import StateSummary
@@ -30,14 +31,12 @@ def command(path: Path, history: bool, as_json: bool) -> None:
         facts = asdict(found)
         if not history:
             del facts["history"], facts["folded"]
-        click.echo(json.dumps(facts, indent=2))
+        say_json(facts)
         return
-    click.echo(_text(found, history=history))
+    say(_text(found, history=history))
 
 
 def _text(found: StateSummary, *, history: bool) -> str:
-    from lrtflite.arguments import printable
-
     rows = [
         ("state", f"{found.path}, format {found.format}, {found.bytes:,} bytes in all"),
         ("bundle", f"{found.bundle[:12]}, {found.replay_layer}"),
@@ -65,7 +64,8 @@ def _text(found: StateSummary, *, history: bool) -> str:
             f"{learned}"
         )
     lines += [f"{name:<{width}}  {value}" for name, value in sessions]
-    return "\n".join(map(printable, lines))
+    lines += [f"note: {warning}" for warning in found.warnings]
+    return "\n".join(lines)
 
 
 def _sessions(found: StateSummary) -> list[tuple[str, str]]:

@@ -18,6 +18,7 @@ from lrtflite_cli.options.learner import chosen_learner, learner_options
 from lrtflite_cli.options.rates import chosen_rates, rate_options
 from lrtflite_cli.terminal.cautions import caution
 from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.output import say, say_json
 from lrtflite_cli.terminal.session import WORDS
 from lrtflite_cli.terminal.teaching import taught_as_json, taught_as_text
 
@@ -67,7 +68,9 @@ def command(
     from lrtflite.bundle.bundle import Bundle
     from lrtflite.bundle.destination import Destination
     from lrtflite.data import skipped_files, source_notes
+    from lrtflite.labels import label_warnings
     from lrtflite.learner import Learner
+    from lrtflite.session.run import without_effect
     from lrtflite.system.quiet import quiet_stderr
     from lrtflite.workbench.teaching import AGAIN, teach
     from lrtflite_cli.terminal.progress import phases
@@ -82,12 +85,16 @@ def command(
         skip_unreadable=skip_unreadable,
     )
     for note in source_notes(source):
-        click.echo(note, err=True)
-    training = opened.manifest.training.with_options(**chosen_rates(given))
+        say(note, err=True)
+    rates = chosen_rates(given)
+    training = opened.manifest.training.with_options(**rates)
+    for warning in (*label_warnings(opened.manifest.labels), *without_effect(opened, rates)):
+        say(f"Warning: {warning}", err=True)
     # The runtimes print a line about their delegate on stderr.
     with quiet_stderr():
         learner = Learner.open_with(opened, None, chosen_learner(given))
-    caution(replay_size=given["replay_size"])
+    if training.feeding.replays:
+        caution(replay_size=given["replay_size"])
     learned_before = frozenset(learner.learned)
     more = {Phase.TRAIN: "training steps, at least"} if training.feeding.extra_steps else {}
     words = {**WORDS, **more}
@@ -103,7 +110,7 @@ def command(
             on_step=step,
         )
     if as_json:
-        click.echo(taught_as_json(taught, skipped_files(source)))
+        say_json(taught_as_json(taught, skipped_files(source)))
     else:
         untested = learned_before.difference(source.classes)
-        click.echo(taught_as_text(taught, dataset, untested=untested))
+        say(taught_as_text(taught, dataset, untested=untested))

@@ -17,6 +17,7 @@ from lrtflite_cli.options.data import (
 )
 from lrtflite_cli.options.train import chosen_options, train_options
 from lrtflite_cli.terminal.interrupts import asking
+from lrtflite_cli.terminal.output import say, say_json
 from lrtflite_cli.terminal.training import as_json as json_text
 from lrtflite_cli.terminal.training import as_text, progress
 
@@ -108,7 +109,7 @@ def command(
     demo_note = DEMO_NOTE if photographs_on_demo(options.weights, source.name) else None
     for note in (*source_notes(source), left_out(options, len(source.classes)), demo_note):
         if note is not None:
-            click.echo(note, err=True)
+            say(note, err=True)
     cancel = threading.Event()
     with asking(cancel, say=_say_stopping), scratch_tempdir():
         with progress(options.epochs) as observer:
@@ -126,12 +127,12 @@ def command(
     advice = advise(result, source, options, out=out)
     for warning in advice.warnings:
         if warning != demo_note:  # already printed before training
-            click.echo(f"Warning: {warning}", err=True)
+            say(f"Warning: {warning}", err=True)
     if as_json:
         skipped = skipped_files(source)
-        click.echo(json_text(result, advice, out, export_npz, skipped=skipped))
+        say_json(json_text(result, advice, out, export_npz, skipped=skipped))
     else:
-        click.echo(as_text(result, advice, out, export_npz, of_classes=len(source.classes)))
+        say(as_text(result, advice, out, export_npz, of_classes=len(source.classes)))
 
 
 def left_out(options: TrainOptions, classes: int) -> str | None:
@@ -148,4 +149,4 @@ def left_out(options: TrainOptions, classes: int) -> str | None:
 def _say_stopping() -> None:
     # The signal may arrive while another line is being printed; Python then refuses to print.
     with suppress(RuntimeError):
-        click.echo("Stopping after this step; Ctrl-C again stops at once.", err=True)
+        say("Stopping after this step; Ctrl-C again stops at once.", err=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 
 import click
@@ -10,6 +9,7 @@ import click
 from lrtflite.errors import BundleError
 from lrtflite.runtime.model import AUTO, RUNTIMES
 from lrtflite_cli.options.learner import signature_option
+from lrtflite_cli.terminal.output import say, say_json
 
 
 @click.command()
@@ -30,7 +30,6 @@ def command(bundle: str, runtime: str, require_signature: str | None, as_json: b
     few training steps and the state after them must agree with the results of TensorFlow. The
     models run in a child process, so that a crash becomes an error; this is not a sandbox.
     """
-    from lrtflite.arguments import printable
     from lrtflite.system.quiet import quiet_stderr
     from lrtflite.verification.verify import verify_bundle
 
@@ -38,11 +37,10 @@ def command(bundle: str, runtime: str, require_signature: str | None, as_json: b
     with quiet_stderr():
         checks = verify_bundle(bundle, runtime=runtime, require_signature=require_signature)
     if as_json:
-        click.echo(json.dumps([asdict(check) for check in checks], indent=2))
+        say_json([asdict(check) for check in checks])
     else:
         for check in checks:
-            line = f"{'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.seen}"
-            click.echo(printable(line))
+            say(f"{'ok  ' if check.passed else 'FAIL'}  {check.name}: {check.seen}")
     failed = [check.name for check in checks if not check.passed]
     if failed:
         raise BundleError(

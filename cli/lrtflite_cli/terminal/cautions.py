@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import click
+from lrtflite_cli.terminal.output import say
 
 if TYPE_CHECKING:
     from lrtflite.bundle.quantisation import Quantisation
@@ -29,9 +29,9 @@ NO_MIXING = (
 def caution(*, replay_size: int | None, batch_size: int | None = None) -> None:
     """Print a warning for each option that makes a learner forget; None means not given."""
     if replay_size == 0:
-        click.echo(NO_MEMORY, err=True)
+        say(NO_MEMORY, err=True)
     if batch_size == 1:
-        click.echo(NO_MIXING, err=True)
+        say(NO_MIXING, err=True)
 
 
 def quantisation_warnings(found: Quantisation) -> list[str]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
+from lrtflite_cli.terminal.output import say, say_json
 
 if TYPE_CHECKING:
     from lrtflite.host.cost import LayerCost
@@ -42,14 +41,14 @@ def show_own_layers(
             "total": total,
             "below": architecture.obstacle or None,
         }
-        click.echo(json.dumps(found, indent=2))
+        say_json(found)
         return
     lines = [_line(row, row.name == architecture.replay_layers[0]) for row in rows]
     lines.append(("total", "", f"{total['ops']:,}", f"{total['weights']:,}", "", "", ""))
     table(f"{Path(model).name}, {size}x{size}", lines)
-    click.echo(NOTE)
+    say(NOTE)
     if architecture.obstacle:
-        click.echo(f"No layer below {architecture.lowest} is listed: {architecture.obstacle}.")
+        say(f"No layer below {architecture.lowest} is listed: {architecture.obstacle}.")
 
 
 def _line(row: LayerCost, is_input: bool) -> tuple[str, ...]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Callable
 
-import click
+from lrtflite.arguments import printable
+from lrtflite_cli.terminal.output import say
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,13 +21,13 @@ def stages() -> Iterator[Callable[[str], None]]:
     """Yield a function that announces the next stage; a terminal also shows its seconds."""
     console = _terminal()
     if console is None:
-        yield lambda text: click.echo(text, err=True)
+        yield lambda text: say(text, err=True)
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (
         SpinnerColumn(finished_text=" "),
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
     )
     with Progress(*columns, console=console) as bar:
@@ -36,7 +37,7 @@ def stages() -> Iterator[Callable[[str], None]]:
             nonlocal task
             if task is not None:
                 bar.update(task, total=1, completed=1)
-            task = bar.add_task(text, total=None)
+            task = bar.add_task(printable(text), total=None)
 
         yield stage
         if task is not None:
@@ -53,7 +54,12 @@ def phases(words: dict[str, str]) -> Iterator[OnStep]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Remaining
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Remaining(),
+    )
     with Progress(*columns, console=console, transient=True) as bar:
         tasks = {}
 
@@ -71,7 +77,7 @@ def _lines(words: dict[str, str]) -> OnStep:
     def step(phase: str, done: int, total: int) -> None:
         if phase not in seen:
             seen.add(phase)
-            click.echo(f"{words.get(phase, phase)}: {total}", err=True)
+            say(f"{words.get(phase, phase)}: {total}", err=True)
 
     return step
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Collection
 from dataclasses import asdict
 from typing import TYPE_CHECKING
+
+from lrtflite.counted import classes_text, counted
 
 if TYPE_CHECKING:
     from lrtflite.workbench.teaching import Taught
@@ -19,16 +22,19 @@ def taught_as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -
     from lrtflite.workbench.unknown import unknown_line
 
     report, path = taught.report, taught.bundle.path
-    classes = f"{len(report.labels)} class{'es' * (len(report.labels) != 1)}"
+    classes = classes_text(len(report.labels))
     lines = [
-        f"{path}: taught {classes} from {report.frames} frames in "
-        f"{report.ready_to_committed_ms / 1e3:.2g} s; ships {taught.latents} latents",
-        f"held-out accuracy {taught.accuracy:.1%} of {taught.held_out} frames{_tested(taught)}"
+        f"{path}: taught {classes} from {counted(report.frames, 'frame')} in "
+        f"{report.ready_to_committed_ms / 1e3:.2g} s; ships {counted(taught.latents, 'latent')}",
+        f"held-out accuracy {taught.accuracy:.1%} of {counted(taught.held_out, 'frame')}"
+        f"{_tested(taught)}"
         if taught.held_out
         else "no held-out frames, so its accuracy is unknown",
     ]
     if untested:
-        lines.append(f"not tested: {len(untested)} classes learned before, which {dataset} lacks")
+        lines.append(
+            f"not tested: {classes_text(len(untested))} learned before, which {dataset} lacks"
+        )
     weak = {name: share for name, share in taught.by_class.items() if share < WEAK}
     if weak:
         named = ", ".join(f"{name} {share:.0%}" for name, share in sorted(weak.items()))
@@ -39,8 +45,9 @@ def taught_as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -
             lines.append(f"weakest: {weakest} {taught.by_class[weakest]:.0%}")
     if taught.evaluation is not None and taught.evaluation.unknown is not None:
         lines.append(unknown_line(taught.evaluation.unknown))
-    later = f"lrtflite simulate {path} --dataset {dataset}"
-    return "\n".join([*lines, f"next: lrtflite verify {path}; with new classes added: {later}"])
+    verify = shlex.join(["lrtflite", "verify", str(path)])
+    later = shlex.join(["lrtflite", "simulate", str(path), "--dataset", dataset])
+    return "\n".join([*lines, f"next: {verify}; with new classes added: {later}"])
 
 
 def _tested(taught: Taught) -> str:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
+from lrtflite_cli.terminal.output import plain, say
 
 if TYPE_CHECKING:
     from lrtflite.host.training import TrainResult
@@ -107,17 +107,17 @@ class _PlainProgress:
 
     def read(self, done: int, total: int) -> None:
         if done == total:
-            click.echo(f"{total} frames read", err=True)
+            say(f"{total} frames read", err=True)
 
     def extract(self, done: int, total: int) -> None:
         if done == total:
-            click.echo(f"{total} frames passed through the frozen layers", err=True)
+            say(f"{total} frames passed through the frozen layers", err=True)
 
     def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
         pass
 
     def epoch(self, result: Epoch) -> None:
-        click.echo(_epoch_line(result, self._epochs), err=True)
+        say(_epoch_line(result, self._epochs), err=True)
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def _rich_progress(epochs: int) -> Iterator[TrainObserver]:
             bar.update(task, description=text, completed=step, total=steps)
 
         def epoch(self, result: Epoch) -> None:
-            bar.console.print(_epoch_line(result, epochs), highlight=False, soft_wrap=True)
+            bar.console.print(plain(_epoch_line(result, epochs)), soft_wrap=True)
             bar.reset(task)
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())

@@ -41,6 +41,13 @@ class Files:
                 f"Expected a name for the model, got {self.model}, which is where its labels go; "
                 "choose another --out"
             )
+        if self.labels.exists() and not self.model.exists() and replace:
+            others = sorted(path.name for path in self.model.parent.glob("*.tflite"))
+            if others:
+                raise LrtfliteError(
+                    f"Expected a folder without other exports, got {self.labels} beside "
+                    f"{others[0]}, whose labels it may have; choose an --out in another folder"
+                )
         for path in (self.model, self.labels):
             with writing(path):
                 check_writable(path)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields, replace
 from lrtflite.arguments import whole_number
 from lrtflite.bundle.training import Training
 from lrtflite.errors import ModelError
+from lrtflite.labels import new_labels
 from lrtflite.networks.architecture import MOST_CLASSES, Architecture
 from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
 from lrtflite.replay.memory import check_memory
@@ -219,3 +220,4 @@ class Conversion(ConvertOptions):
             raise ModelError(
                 f"Expected distinct labels, got {', '.join(self.labels)}; name each class once"
             )
+        new_labels(self.labels)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrtflite.errors import ModelError
-from lrtflite.labels import check_label
+from lrtflite.labels import new_labels
 from lrtflite.networks.architecture import NETWORKS
 from lrtflite.networks.mobilenet_v1 import check_network
 from lrtflite_converters.request.scaling import Scaling, read_scaling
@@ -119,4 +119,4 @@ def read_labels(text: str | None) -> tuple[str, ...]:
         raise ModelError(
             f"Expected labels as a,b,c or in a file, one per line, got {text!r}; leave none empty"
         )
-    return tuple(map(check_label, labels))
+    return new_labels(labels)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lrtflite.counted import counted
 from lrtflite.system.extras import missing
 from lrtflite_firmware_sim.reporting.results import Simulation
 from lrtflite_firmware_sim.reporting.summary import first_text
@@ -16,9 +17,12 @@ from lrtflite_firmware_sim.reporting.summary import first_text
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.ticker import Formatter
 
 INK, FAINT, GRID = "#1f2933", "#7b8794", "#e4e7eb"
 BLUE, ORANGE, GREEN = "#2563eb", "#e07a1f", "#15803d"
+# Maximum number of characters of a class's name below its bar.
+MOST_SHOWN = 28
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 10.5,
@@ -34,6 +38,9 @@ _STYLE: dict[Any, Any] = {
     "ytick.color": FAINT,
     "legend.frameon": False,
     "svg.fonttype": "path",
+    # A name is text, also with a $ in it.
+    "text.parse_math": False,
+    "text.usetex": False,
     # A fixed salt, so that the same simulation gives the same file.
     "svg.hashsalt": "lrtflite",
 }
@@ -58,7 +65,8 @@ def learning_curve(result: Simulation, path: str | Path, other: Simulation | Non
         if other is not None:
             _draw_other(axes, other)
             _legend_on_top(axes, 3)
-        title = f"{result.dataset}: {result.sessions} sessions, one small batch of frames each"
+        title = f"{result.dataset}: {counted(result.sessions, 'session')}"
+        title += ", one small batch of frames each"
         title += "" if result.rival is None else f", {result.rival}"
         figure.suptitle(title, x=0.01, ha="left", fontsize=12, fontweight="bold")
         figure.savefig(path, dpi=160)
@@ -84,7 +92,7 @@ def classes_svg(result: Simulation) -> str:
         final = [100 * found.final_accuracy for found in taught]
         axes.bar(spots, best, color="#dbe4f0", label="best ever")
         axes.bar(spots, final, color=BLUE, width=0.55, label="at the end")
-        axes.set_xticks(list(spots), [c.name for c in taught], rotation=90, fontsize=8.5)
+        axes.set_xticks(list(spots), [_short(c.name) for c in taught], rotation=90, fontsize=8.5)
         axes.tick_params(axis="x", length=0)
         axes.grid(axis="x", visible=False)
         axes.set_xlim(-0.8, len(taught) - 0.2)
@@ -120,6 +128,7 @@ def latency_svg(result: Simulation, phases: Sequence[str]) -> str:
         axes.grid(axis="y", visible=False)
         axes.set_xlabel("milliseconds: dot = median, bar up to the 95th percentile")
         axes.xaxis.set_major_formatter("{x:g}")
+        axes.xaxis.set_minor_formatter(_minor_ticks())
         return _svg(figure, "latency")
 
 
@@ -167,6 +176,21 @@ def draw_learning_curve(axes: Axes, result: Simulation) -> None:
     axes.set_xlabel("learning session")
     axes.set_ylabel("accuracy on the test set, %")
     _legend_on_top(axes, 4)
+
+
+def _minor_ticks() -> Formatter:
+    """Return matplotlib's choice of minor ticks on a log axis, as plain numbers."""
+    from matplotlib.ticker import LogFormatter
+
+    class Plain(LogFormatter):
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:g}" if super().__call__(x, pos) else ""
+
+    return Plain()
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= MOST_SHOWN else f"{name[: MOST_SHOWN - 3].rstrip()}..."
 
 
 def _draw_other(axes: Axes, other: Simulation) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
+from lrtflite.arguments import printable
+from lrtflite.counted import classes_text
 from lrtflite_firmware_sim.reporting import plot
 from lrtflite_firmware_sim.reporting.results import Simulation
 from lrtflite_firmware_sim.reporting.summary import (
@@ -61,9 +63,9 @@ def html_report(result: Simulation) -> str:
     title += f" with {result.rival}" * (result.rival is not None)
     title += ", incomplete" * (result.incomplete is not None)
     body = [
-        f"<h1>{escape(title)}</h1>",
-        f'<p class="lead">{escape(_lead(result))}</p>',
-        *([f'<p class="incomplete">{escape(result.incomplete)}.</p>'] if result.incomplete else []),
+        f"<h1>{_text(title)}</h1>",
+        f'<p class="lead">{_text(_lead(result))}</p>',
+        *([f'<p class="incomplete">{_text(result.incomplete)}.</p>'] if result.incomplete else []),
         _tiles(result),
         _section(
             "Learning curve",
@@ -88,19 +90,19 @@ def html_report(result: Simulation) -> str:
         _section("Machine and versions", "", _facts(_machine(result))),
     ]
     if result.notes:
-        items = "".join(f"<li>{escape(note)}</li>" for note in result.notes)
+        items = "".join(f"<li>{_text(note)}</li>" for note in result.notes)
         body.append(_section("Notes", "", f"<ul>{items}</ul>"))
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>lrtflite simulate: {escape(title)}</title><style>{_CSS}</style></head>\n"
+        f"<title>lrtflite simulate: {_text(title)}</title><style>{_CSS}</style></head>\n"
         f"<body><main>{''.join(body)}</main></body></html>\n"
     )
 
 
 def _lead(result: Simulation) -> str:
     bundle = "the demo bundle" if result.bundle.demo else f"the bundle {result.bundle.path}"
-    classes = f"{result.per_session[-1].classes_seen} of {len(result.per_class)} classes"
+    classes = f"{result.per_session[-1].classes_seen} of {classes_text(len(result.per_class))}"
     how = "without the old frames"
     if result.rival is not None:
         how = f"with the rival {result.rival} of the paper instead of the bundle's head"
@@ -115,15 +117,15 @@ def _tiles(result: Simulation) -> str:
     drop = FORGETTING + f"; {NOT_OVERWRITTEN}" * overwrites_nothing(result)
     tiles = (
         (f"{last.accuracy:.1%}", "final accuracy, whole test set"),
-        (f"{last.accuracy_seen:.1%}", f"on the {last.classes_seen} classes seen"),
+        (f"{last.accuracy_seen:.1%}", f"on the {classes_text(last.classes_seen)} seen"),
         (f"{result.forgetting:.1%}", f"forgetting: {drop}"),
         (f"{result.session_ms_p50:.0f} ms", "a session, last latent ready to state saved (median)"),
         (f"{result.peak_ram_mb:.0f} MB", "peak RAM of the device process"),
         (f"{result.replay_bytes / 1e6:.1f} MB", f"replay memory, {result.replay_patterns} latents"),
     )
     cells = "".join(
-        f'<div class="tile{" main" * (number == 0)}"><b>{escape(value)}</b>'
-        f"<span>{escape(name)}</span></div>"
+        f'<div class="tile{" main" * (number == 0)}"><b>{_text(value)}</b>'
+        f"<span>{_text(name)}</span></div>"
         for number, (value, name) in enumerate(tiles)
     )
     return f'<div class="tiles">{cells}</div>'
@@ -210,7 +212,7 @@ def _machine(result: Simulation) -> Iterable[Facts]:
 def _facts(columns: Iterable[Facts]) -> str:
     tables = "".join(
         "<table>"
-        + "".join(f"<tr><td>{escape(k)}</td><td>{escape(str(v))}</td></tr>" for k, v in facts)
+        + "".join(f"<tr><td>{_text(k)}</td><td>{_text(str(v))}</td></tr>" for k, v in facts)
         + "</table>"
         for facts in columns
     )
@@ -218,5 +220,10 @@ def _facts(columns: Iterable[Facts]) -> str:
 
 
 def _section(title: str, hint: str, content: str) -> str:
-    said = f'<p class="hint">{escape(hint)}</p>' if hint else ""
-    return f"<section><h2>{escape(title)}</h2>{said}{content}</section>"
+    said = f'<p class="hint">{_text(hint)}</p>' if hint else ""
+    return f"<section><h2>{_text(title)}</h2>{said}{content}</section>"
+
+
+def _text(text: str) -> str:
+    """Return text for HTML; control characters, which may turn a line around, are escapes."""
+    return escape(printable(text))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from lrtflite.arguments import printable
+from lrtflite.counted import classes_text, counted
 from lrtflite.session.session import Phase
 from lrtflite.workbench.unknown import unknown_line
 from lrtflite_firmware_sim.reporting.results import SessionResult, Simulation, Spread
@@ -43,7 +45,7 @@ def summary(result: Simulation) -> str:
             else []
         ),
         f"{result.dataset}, protocol {result.protocol}: {sessions_text(result)}, "
-        f"{last.classes_seen} of {len(result.per_class)} classes, {_seeds(result)}",
+        f"{last.classes_seen} of {classes_text(len(result.per_class))}, {_seeds(result)}",
         "",
         _row("accuracy, whole test set", f"{last.accuracy:7.1%}", held_out_text(result)),
         _row("  classes seen so far", f"{last.accuracy_seen:7.1%}", ""),
@@ -72,7 +74,7 @@ def summary(result: Simulation) -> str:
         parts.append(unknown_line(result.unknown))
     parts += [f"note: {note}" for note in result.notes]
     parts += diagnosis_lines(result)
-    return "\n".join(line.rstrip() for line in parts)
+    return "\n".join(printable(line.rstrip()) for line in parts)
 
 
 def diagnosis_lines(result: Simulation) -> list[str]:
@@ -90,12 +92,12 @@ def diagnosis_notes(sessions: Sequence[SessionResult], unseen: str | None) -> li
 
 def sessions_text(result: Simulation) -> str:
     if result.sessions < result.sessions_in_stream:
-        return f"{result.sessions} of {result.sessions_in_stream} sessions"
-    return f"{result.sessions} session{'s' * (result.sessions > 1)}"
+        return f"{result.sessions} of {counted(result.sessions_in_stream, 'session')}"
+    return counted(result.sessions, "session")
 
 
 def held_out_text(result: Simulation) -> str:
-    return f"{result.test_frames:,} frames, {len(result.per_class)} classes"
+    return f"{counted(result.test_frames, 'frame')}, {classes_text(len(result.per_class))}"
 
 
 def overwrites_nothing(result: Simulation) -> bool:
@@ -123,7 +125,7 @@ def _start_text(result: Simulation) -> str:
 
 
 def threads_text(result: Simulation) -> str:
-    return f"{result.threads} thread{'s' * (result.threads > 1)}"
+    return counted(result.threads, "thread")
 
 
 def memory_text(result: Simulation) -> str:

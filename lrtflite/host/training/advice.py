@@ -51,7 +51,7 @@ def advise(result: TrainResult, source: FrameSource, options: TrainOptions, *, o
     elif low:
         warnings.append(f"Held-out accuracy ({result.held_out:.1%}) is low; {remedy}")
     folder = out.with_name(f"{out.stem}-trained")
-    convert = f"lrtflite convert --model {shlex.quote(str(out))} --out {shlex.quote(str(folder))}"
+    convert = shlex.join(["lrtflite", "convert", "--model", str(out), "--out", str(folder)])
     if options.network != next(iter(NETWORKS)):
         convert += f" --network {options.network}"
     if overfits or low:
