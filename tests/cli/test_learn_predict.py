@@ -259,7 +259,7 @@ def test_interrupted_learning_leaves_the_state_as_it_was(
     # Enough pictures that the signal finds the session running.
     many = things / "many"
     many.mkdir()
-    for number in range(600):
+    for number in range(4000):
         os.link(things / "blue" / "001.png", many / f"{number}.png")
     shutil.copytree("state", "before")
     words = ["learn", str(demo), "state", "--label", "many", "things/many"]

@@ -11,7 +11,7 @@ from lrtflite.counted import classes_text
 from lrtflite_cli.options.data import skip_unreadable
 from lrtflite_cli.options.learner import signature_option
 from lrtflite_cli.terminal.interrupts import raising
-from lrtflite_cli.terminal.output import say, say_json
+from lrtflite_cli.terminal.output import say, say_json, without_runtime_notes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -83,12 +83,11 @@ def command(
     if calibrate is not None:
         check_float(opened)
         frames = _read(calibrate, opened.manifest.input_size, skip_unreadable=skip_unreadable)
-    from lrtflite.system.quiet import quiet_stderr
     from lrtflite_cli.terminal.progress import stages
 
     with raising(), stages() as stage:
         # TensorFlow and its calibrator print notes on stderr.
-        with quiet_stderr():
+        with without_runtime_notes():
             from lrtflite_converters.export.export import export_model
         exported = export_model(opened, learned, files, frames=frames, stage=stage)
     if as_json:

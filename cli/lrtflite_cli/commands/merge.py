@@ -9,7 +9,7 @@ import click
 
 from lrtflite.counted import classes_text, counted
 from lrtflite.runtime.model import AUTO, RUNTIMES
-from lrtflite_cli.terminal.output import say, say_json
+from lrtflite_cli.terminal.output import say, say_json, without_runtime_notes
 
 if TYPE_CHECKING:
     from lrtflite.fleet.devices import Device
@@ -59,11 +59,10 @@ def command(
     strategies lda and ncm can be merged, because their states are sums.
     """
     from lrtflite.fleet.merge import merge
-    from lrtflite.system.quiet import quiet_stderr
     from lrtflite_cli.terminal.interrupts import raising
 
     # The runtimes announce their delegate on stderr.
-    with raising(), quiet_stderr():
+    with raising(), without_runtime_notes():
         merged = merge(bundle, states, out, drop=drop, seed=seed, runtime=runtime)
     if as_json:
         say_json(_as_json(merged))

@@ -18,7 +18,7 @@ from lrtflite_cli.options.learner import chosen_learner, learner_options
 from lrtflite_cli.options.rates import chosen_rates, rate_options
 from lrtflite_cli.terminal.cautions import caution
 from lrtflite_cli.terminal.interrupts import raising
-from lrtflite_cli.terminal.output import say, say_json
+from lrtflite_cli.terminal.output import say, say_json, without_runtime_notes
 from lrtflite_cli.terminal.session import WORDS
 from lrtflite_cli.terminal.teaching import taught_as_json, taught_as_text
 
@@ -71,7 +71,6 @@ def command(
     from lrtflite.labels import label_warnings
     from lrtflite.learner import Learner
     from lrtflite.session.run import without_effect
-    from lrtflite.system.quiet import quiet_stderr
     from lrtflite.workbench.teaching import AGAIN, teach
     from lrtflite_cli.terminal.progress import phases
 
@@ -90,8 +89,7 @@ def command(
     training = opened.manifest.training.with_options(**rates)
     for warning in (*label_warnings(opened.manifest.labels), *without_effect(opened, rates)):
         say(f"Warning: {warning}", err=True)
-    # The runtimes print a line about their delegate on stderr.
-    with quiet_stderr():
+    with without_runtime_notes():
         learner = Learner.open_with(opened, None, chosen_learner(given))
     if training.feeding.replays:
         caution(replay_size=given["replay_size"])

@@ -9,7 +9,7 @@ import click
 from lrtflite.errors import BundleError
 from lrtflite.runtime.model import AUTO, RUNTIMES
 from lrtflite_cli.options.learner import signature_option
-from lrtflite_cli.terminal.output import say, say_json
+from lrtflite_cli.terminal.output import say, say_json, without_runtime_notes
 
 
 @click.command()
@@ -30,11 +30,9 @@ def command(bundle: str, runtime: str, require_signature: str | None, as_json: b
     few training steps and the state after them must agree with the results of TensorFlow. The
     models run in a child process, so that a crash becomes an error; this is not a sandbox.
     """
-    from lrtflite.system.quiet import quiet_stderr
     from lrtflite.verification.verify import verify_bundle
 
-    # The runtimes print a line about their delegate on stderr.
-    with quiet_stderr():
+    with without_runtime_notes():
         checks = verify_bundle(bundle, runtime=runtime, require_signature=require_signature)
     if as_json:
         say_json([asdict(check) for check in checks])

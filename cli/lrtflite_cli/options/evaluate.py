@@ -17,6 +17,7 @@ from lrtflite_cli.options.data import (
 )
 from lrtflite_cli.options.learner import all_of
 from lrtflite_cli.options.state import bundle_and_state, opened_to_answer, state_options
+from lrtflite_cli.terminal.output import say
 from lrtflite_cli.terminal.session import WORDS
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def evaluated(
         **{name: given[name] for name in names},
     )
     for note in source_notes(source):
-        click.echo(note, err=True)
+        say(note, err=True)
     clips = [*source.train_clips(), *source.test_clips()] if given["everything"] else None
     with (
         opened_to_answer(checked, state, given) as learner,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +12,7 @@ import click
 
 from lrtflite_cli.options.learner import all_of, chosen_learner, runtime_options, signature_option
 from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.output import without_runtime_notes
 
 if TYPE_CHECKING:
     from lrtflite.bundle.bundle import Bundle
@@ -60,22 +60,12 @@ def opened(
     """
     from lrtflite.learner import Learner
     from lrtflite.state.folder import StateFolder
-    from lrtflite.system.quiet import quiet_stderr
 
     options = replace(chosen_learner(given), read_only=read_only)
     with raising():
         StateFolder(state).check_names(may_be_new=may_be_new)
-        warnings = _Warnings()
-        logger = logging.getLogger("lrtflite")
-        logger.addHandler(warnings)
-        try:
-            # The runtimes print a line about their delegate on stderr.
-            with quiet_stderr():
-                learner = Learner.open_with(bundle, state, options)
-        finally:
-            logger.removeHandler(warnings)
-            for line in warnings.lines:
-                click.echo(f"Warning: {line}", err=True)
+        with without_runtime_notes():
+            learner = Learner.open_with(bundle, state, options)
         with learner:
             yield learner
 
@@ -105,14 +95,3 @@ def known_classes(learner: Learner) -> str:
         return "knows no class"
     classes = "class" if count == 1 else "classes"
     return f"knows {count} {classes}: {first_few(learner.learned, 8)}"
-
-
-class _Warnings(logging.Handler):
-    """Keeps what is logged while stderr is silent."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import json
 import logging
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import click
 
 from lrtflite.arguments import printable
+from lrtflite.system.quiet import quiet_stderr
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -36,9 +39,29 @@ def show_warnings() -> None:
         log.addHandler(_Warnings(logging.WARNING))
 
 
+@contextmanager
+def without_runtime_notes() -> Iterator[None]:
+    """Silence the runtimes, which write to stderr; print warnings of the library at the end."""
+    _Warnings.held = []
+    try:
+        with quiet_stderr():
+            yield
+    finally:
+        held, _Warnings.held = _Warnings.held, None
+        for line in held:
+            say(line, err=True)
+
+
 class _Warnings(logging.Handler):
+    # Lines that wait until stderr can be seen again; None while it can be.
+    held: ClassVar[list[str] | None] = None
+
     def emit(self, record: logging.LogRecord) -> None:
-        say(f"Warning: {record.getMessage()}", err=True)
+        line = f"Warning: {record.getMessage()}"
+        if self.held is None:
+            say(line, err=True)
+        else:
+            self.held.append(line)
 
 
 def plain(text: str) -> Text:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ import click
 
 from lrtflite_cli.options.evaluate import evaluate_options, evaluated
 from lrtflite_cli.options.state import unknown_option
+from lrtflite_cli.terminal.output import say, say_json
 from lrtflite_cli.terminal.table import table
 
 if TYPE_CHECKING:
@@ -36,9 +36,9 @@ def command(bundle: str, state: Path, as_json: bool, **given: Any) -> None:
     """
     found, skipped = evaluated(bundle, state, given)
     if as_json:
-        click.echo(json.dumps({**asdict(found), "skipped_files": skipped}, indent=2))
+        say_json({**asdict(found), "skipped_files": skipped})
     else:
-        click.echo("\n".join(_lines(found)))
+        say("\n".join(_lines(found)))
 
 
 def _lines(found: Evaluation) -> list[str]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lrtflite_cli.options.state import bundle_and_state, known_classes, opened, state_options
+from lrtflite_cli.terminal.output import say, say_json
 
 
 @click.command()
@@ -24,6 +24,6 @@ def command(bundle: str, state: Path, label: str, as_json: bool, **given: Any) -
     with opened(bundle, state, given) as learner:
         learner.forget(label)
     if as_json:
-        click.echo(json.dumps({"forgot": label, "classes": learner.learned}, indent=2))
+        say_json({"forgot": label, "classes": learner.learned})
         return
-    click.echo(f"forgot {label}; {known_classes(learner)}")
+    say(f"forgot {label}; {known_classes(learner)}")

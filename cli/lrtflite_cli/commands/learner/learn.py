@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ import click
 from lrtflite_cli.options.data import skip_unreadable
 from lrtflite_cli.options.learner import learner_options
 from lrtflite_cli.options.state import bundle_and_state, known_classes, opened
+from lrtflite_cli.terminal.output import say, say_json
 from lrtflite_cli.terminal.session import WORDS
 
 if TYPE_CHECKING:
@@ -73,19 +73,19 @@ def command(
                 frames, name, on_progress=lambda p: step(p.phase, p.done, p.total or len(frames))
             )
     if is_new_state:
-        click.echo(f"{state} is a new state", err=True)
+        say(f"{state} is a new state", err=True)
     skipped = named(found.unreadable)
     if skipped:
-        click.echo(f"left out: {', '.join(skipped)}", err=True)
+        say(f"left out: {', '.join(skipped)}", err=True)
     if name not in before:
         _hint(name, before, bundle, state)
     if as_json:
         record = _record(report, learner, new=name not in before)
-        click.echo(json.dumps({**record, "skipped_files": skipped}, indent=2))
+        say_json({**record, "skipped_files": skipped})
         return
     kind = "again" if name in before else "a new class"
     taught = f"{report.frames} picture{'s' * (report.frames != 1)}"
-    click.echo(
+    say(
         f"learned {name}, {kind}, from {taught} in {report.ready_to_committed_ms:.0f} ms; "
         f"{known_classes(learner)}"
     )
@@ -112,7 +112,7 @@ def _hint(name: str, known: Sequence[str], bundle: str, state: Path) -> None:
     near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.75)
     if near:
         undo = shlex.join(["lrtflite", "undo", bundle, str(state)])
-        click.echo(
+        say(
             f"{name!r} is a new class next to {folded[near[0]]!r}; if that is a slip, take it "
             f"back: {undo}",
             err=True,

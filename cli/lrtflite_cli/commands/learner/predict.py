@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +14,7 @@ from lrtflite_cli.options.state import (
     state_options,
     unknown_option,
 )
+from lrtflite_cli.terminal.output import say, say_json
 
 if TYPE_CHECKING:
     from lrtflite.prediction import Prediction
@@ -42,7 +42,6 @@ def command(
     STATE is the state folder of a learner of BUNDLE; it is not changed, and may be in use. Pictures
     that cannot be read are named at the end, and the exit code is then 1.
     """
-    from lrtflite.arguments import printable
     from lrtflite.data.pictures import find_pictures, read_pictures, refuse_pictures
 
     files = find_pictures(pictures)
@@ -56,10 +55,10 @@ def command(
                 [answers] = learner.predict(frame, top=top)
                 found.append({"picture": str(file), "answers": [asdict(each) for each in answers]})
                 if not as_json:
-                    click.echo(printable(f"{file}: {_as_text(answers)}"))
+                    say(f"{file}: {_as_text(answers)}")
             found += [{"picture": str(file), "error": why} for why in picture.unreadable.values()]
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        say_json(found)
     refuse_pictures(unreadable, len(files), advice="replace or remove them")
 
 

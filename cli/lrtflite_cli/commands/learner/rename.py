@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lrtflite_cli.options.state import bundle_and_state, known_classes, opened, state_options
+from lrtflite_cli.terminal.output import say, say_json
 
 
 @click.command()
@@ -25,6 +25,6 @@ def command(bundle: str, state: Path, label: str, new: str, as_json: bool, **giv
         learner.rename(label, new)
     if as_json:
         record = {"renamed": label, "new": new, "classes": learner.learned}
-        click.echo(json.dumps(record, indent=2))
+        say_json(record)
         return
-    click.echo(f"renamed {label} to {new}; {known_classes(learner)}")
+    say(f"renamed {label} to {new}; {known_classes(learner)}")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
 from lrtflite_cli.options.state import bundle_and_state, known_classes, opened, state_options
+from lrtflite_cli.terminal.output import say, say_json
 
 
 @click.command()
@@ -33,8 +33,8 @@ def command(bundle: str, state: Path, as_json: bool, **given: Any) -> None:
             "sessions": learner.sessions,
             "classes": learner.learned,
         }
-        click.echo(json.dumps(record, indent=2))
+        say_json(record)
         return
     changes = [f"{', '.join(gone)} is gone"] if gone else []
     changes += [f"{', '.join(back)} is back"] if back else []
-    click.echo(f"undid {what}{''.join(f', {each}' for each in changes)}; {known_classes(learner)}")
+    say(f"undid {what}{''.join(f', {each}' for each in changes)}; {known_classes(learner)}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from dataclasses import asdict
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 
 from lrtflite.workbench.unknown import MOST_REFUSED, unknown_line
 from lrtflite_cli.options.evaluate import evaluate_options, evaluated
+from lrtflite_cli.terminal.output import say, say_json
 from lrtflite_cli.terminal.table import table
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ def command(bundle: str, state: Path, as_json: bool, most_refused: float, **give
             "--strategy lda"
         )
     if as_json:
-        click.echo(json.dumps({**asdict(found.unknown), "skipped_files": skipped}, indent=2))
+        say_json({**asdict(found.unknown), "skipped_files": skipped})
     else:
-        click.echo("\n".join(_lines(found.unknown, bundle, state)))
+        say("\n".join(_lines(found.unknown, bundle, state)))
 
 
 def _lines(found: UnknownAnswers, bundle: str, state: Path) -> list[str]:
