@@ -90,7 +90,7 @@ def _foreign(source: Source, given: Mapping[str, Any], *, quantises: bool) -> Ar
 
 def _own_network(source: Source) -> Network | None:
     """Return the network of a user's own model, whose layers limit the other options."""
-    from lrtflite_converters.keras_models.file import is_of_this_project
+    from lrtflite.files.keras import is_of_this_project
 
     if source.model is None or is_of_this_project(Path(source.model)):
         return None

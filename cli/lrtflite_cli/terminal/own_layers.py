@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lrtflite.arguments import printable
+
 if TYPE_CHECKING:
     from lrtflite.host.cost import LayerCost
 
@@ -46,7 +48,7 @@ def show_own_layers(
         return
     lines = [_line(row, row.name == architecture.replay_layers[0]) for row in rows]
     lines.append(("total", "", f"{total['ops']:,}", f"{total['weights']:,}", "", "", ""))
-    table(f"{Path(model).name}, {size}x{size}", lines)
+    table(f"{printable(Path(model).name)}, {size}x{size}", lines)
     click.echo(NOTE)
     if architecture.obstacle:
         click.echo(f"No layer below {architecture.lowest} is listed: {architecture.obstacle}.")

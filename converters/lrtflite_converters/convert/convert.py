@@ -10,6 +10,7 @@ import numpy as np
 
 from lrtflite.bundle.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
+from lrtflite.files.keras import is_of_this_project
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
@@ -18,7 +19,6 @@ from lrtflite.networks.architecture import NETWORKS
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.convert.writing import SplitNetwork, export_bundle, make_head, write_bundle
 from lrtflite_converters.foreign.features import read_features
-from lrtflite_converters.keras_models.file import is_of_this_project
 from lrtflite_converters.keras_models.network import LEAST_STRENGTH, MEAN_SQUARE, read_network
 from lrtflite_converters.quantise.calibration import Calibration
 from lrtflite_converters.request.options import ExportOptions
@@ -95,7 +95,7 @@ def convert(
         destination,
         options=options,
         calibration=calibration,
-        batch=None if source.model is None else _batch(Path(source.model), options.seed_memory),
+        batch=_batch(source, found, options.seed_memory),
         stage=stage,
     )
 
@@ -130,7 +130,11 @@ def find_network(source: Source) -> Network:
     return build(weights=source.named_weights, alpha=source.alpha, input_size=source.input_size)
 
 
-def _batch(model: Path, count: int) -> FirstBatch | None:
+def _batch(source: Source, network: Network, count: int) -> FirstBatch | None:
     """Return at most `count` of the frames on which a saved model was trained."""
-    found = read_first_batch(model) if count else None
+    labels = getattr(network.classifier, "labels", ())
+    if source.model is None or not count or not labels:
+        return None
+    path, size = Path(source.model), network.input_size
+    found = read_first_batch(path, size=size, classes=len(labels))
     return None if found is None else found.sample(count, np.random.default_rng(0))
