@@ -39,7 +39,8 @@ torture: .venv/dev  ## every bit, every call, hundreds of kills of a state that 
 	LRTFLITE_TORTURE=60 $(BIN)/pytest tests/torture/test_crashes.py tests/torture/test_learner_crashes.py
 
 fuzz: .venv/dev  ## files that somebody else made: 20,000 examples for each reader
-	LRTFLITE_FUZZ=20000 $(BIN)/pytest tests/torture/test_fuzz.py
+	LRTFLITE_FUZZ=20000 $(BIN)/pytest tests/torture/test_fuzz.py tests/torture/test_fuzz_keras.py
+	LRTFLITE_FUZZ=20000 $(BIN)/pytest tests/host/test_fuzz_weights.py
 
 quick: .venv/dev  ## the device half without conversions, in under a minute
 	$(BIN)/pytest -q -m 'not slow' tests --ignore tests/host --ignore tests/converters

@@ -6,12 +6,6 @@ client runs them again and compares. docs/bundle.md lists them step by step.
 
 from __future__ import annotations
 
-import io
-import math
-import struct
-import tokenize
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,7 +18,9 @@ from lrtflite.arguments import printable
 from lrtflite.contract.signatures import REPLAYED, ZERO
 from lrtflite.errors import BundleError, LrtfliteError
 from lrtflite.evenly import evenly
+from lrtflite.files.npz import read_npz
 from lrtflite.files.reading import read_whole
+from lrtflite.files.zip import MALFORMED
 from lrtflite.runtime.model import Signature
 
 Arrays = dict[str, NDArray[Any]]
@@ -150,58 +146,15 @@ def _changes(
 
 # Maximum number of bytes in the file, and of all its arrays together.
 MOST_BYTES = 1 << 28
-# Errors of zipfile and numpy for malformed bytes.
-_ODD = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    SyntaxError,
-    EOFError,
-    IndexError,
-    AttributeError,
-    OverflowError,
-    MemoryError,
-    NotImplementedError,
-    RuntimeError,
-    struct.error,
-    tokenize.TokenError,
-    zipfile.BadZipFile,
-    zlib.error,
-    LrtfliteError,
-)
 
 
 def read_golden(path: Path, content: bytes | None = None) -> Arrays:
     """Read `golden.npz`, or raise BundleError; `content` has its bytes if they were checked."""
     try:
         whole = read_whole(path, most=MOST_BYTES) if content is None else content
-        with zipfile.ZipFile(io.BytesIO(whole)) as archive:
-            if sum(member.file_size for member in archive.infolist()) > MOST_BYTES:
-                raise ValueError(f"more than {MOST_BYTES:,} bytes")
-            return {
-                member.filename[: -len(".npy")]: _array(archive, member)
-                for member in archive.infolist()
-            }
-    except _ODD as error:
+        return read_npz(whole, most=MOST_BYTES)
+    except (*MALFORMED, LrtfliteError) as error:
         problem = printable(str(error).partition("; ")[0])[:200]
         raise BundleError(
             f"Cannot read the golden vectors {path}: {problem}; copy the bundle again"
         ) from error
-
-
-def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    if not member.filename.endswith(".npy"):
-        raise ValueError(f"a file {member.filename[:40]!r}")
-    with archive.open(member) as file:
-        raw = file.read(member.file_size + 1)
-    reader = io.BytesIO(raw)
-    version = np.lib.format.read_magic(reader)  # type: ignore[no-untyped-call]
-    if version != (1, 0):
-        raise ValueError(f"version {version} of an array")
-    shape, fortran, dtype = np.lib.format.read_array_header_1_0(reader)  # type: ignore[no-untyped-call]
-    rest = len(raw) - reader.tell()
-    # Before an array of this shape is made.
-    if dtype.hasobject or fortran or math.prod(shape) * dtype.itemsize != rest:
-        raise ValueError(f"an odd array {member.filename[:40]!r}")
-    return np.frombuffer(raw, dtype, offset=reader.tell()).reshape(shape)

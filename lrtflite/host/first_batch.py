@@ -15,6 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
+from lrtflite.files.keras import MOST_BYTES, first_line, read_given
+from lrtflite.files.npz import read_npz
+from lrtflite.files.zip import MALFORMED, ZipContent
 from lrtflite.replay.policies import balanced_choice
 
 # Maximum number of frames kept, spread evenly over the classes: the number of latents in the
@@ -49,18 +52,34 @@ def add_first_batch(path: Path, batch: FirstBatch) -> None:
         archive.writestr(MEMBER, batch.to_npz())
 
 
-def read_first_batch(path: Path) -> FirstBatch | None:
-    """Return the first batch of a saved model, or None if the file lacks one."""
-    if not zipfile.is_zipfile(path):
-        return None  # an .h5 file
+def read_first_batch(path: Path, *, size: int, classes: int) -> FirstBatch | None:
+    """Return the first batch of a saved model, or None if the file lacks one.
+
+    `size` is the side of the model's frames, `classes` the number of its labels.
+    """
+    most = KEPT_FRAMES * (size * size * 3 + 8) + (1 << 20)
     try:
-        with zipfile.ZipFile(path) as archive:
-            if MEMBER not in archive.namelist():
-                return None
-            with np.load(io.BytesIO(archive.read(MEMBER)), allow_pickle=False) as found:
-                return FirstBatch(found["images"], found["slots"])
-    except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        content = read_given(path, most=MOST_BYTES)
+        if not content.startswith(b"PK"):
+            return None  # an .h5 file
+        archive = ZipContent(content)
+        if MEMBER not in archive.names:
+            return None
+        found = read_npz(archive.read(MEMBER, most=most), most=most)
+        return _checked(FirstBatch(found["images"], found["slots"]), size, classes)
+    except MALFORMED as error:
         raise ModelError(
-            f"Expected the frames of the first batch in {path}, got a damaged {MEMBER} ({error}); "
-            "train the model again, or convert it with --seed-memory 0"
+            f"Expected the frames of the first batch in {path}, got a damaged {MEMBER} "
+            f"({first_line(error)}); train the model again, or convert it with --seed-memory 0"
         ) from error
+
+
+def _checked(batch: FirstBatch, size: int, classes: int) -> FirstBatch:
+    images, slots = batch.images, batch.slots
+    if images.dtype != np.uint8 or images.shape[1:] != (size, size, 3):
+        raise ValueError(f"images of {images.dtype} {images.shape}")
+    if slots.dtype != np.int32 or slots.shape != images.shape[:1]:
+        raise ValueError(f"slots of {slots.dtype} {slots.shape}")
+    if len(slots) and not 0 <= slots.min() <= slots.max() < classes:
+        raise ValueError(f"slots beyond the {classes} classes")
+    return batch

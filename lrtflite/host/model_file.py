@@ -1,21 +1,18 @@
-"""Complete networks on disk: `lrtflite train` saves them, `lrtflite convert --model` loads them."""
+"""Complete networks on disk: `lrtflite train` saves them, `lrtflite convert --model` reads them."""
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import tf_keras as keras
 
-import lrtflite.host.mobilenet  # noqa: F401  registers the project's layers with Keras
 from lrtflite.errors import ModelError
 from lrtflite.files.atomic import replacing
+from lrtflite.files.keras import first_line, read_keras_file
 from lrtflite.host.first_batch import FirstBatch, add_first_batch
-
-# Errors of Keras and h5py for files that are damaged, not a model, or have unregistered layers.
-UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile)
+from lrtflite.host.rebuilding import rebuild
 
 
 def save_model(model: keras.Model, path: Path, *, batch: FirstBatch | None = None) -> None:
@@ -34,19 +31,11 @@ def save_model(model: keras.Model, path: Path, *, batch: FirstBatch | None = Non
 
 
 def load_model(path: Path) -> keras.Model:
-    """Read a `.keras` or `.h5` model for inference or further training."""
-    if not path.is_file():
-        what = "is a folder" if path.is_dir() else "does not exist"
-        raise ModelError(
-            f"Expected a model file (.keras or .h5), got {path}, which {what}; check the path"
-        )
-    try:
-        return keras.models.load_model(path, compile=False)
-    except UNREADABLE as error:
-        raise ModelError(
-            f"Expected a complete model of Keras's and this project's layers in {path}, "
-            f"got {first_line(error)}; save it again"
-        ) from error
+    """Return a network that `save_model` or `model.save` wrote, as `.keras` or `.h5`.
+
+    The file is read as data, and the network is built again: Keras's loaders execute code.
+    """
+    return rebuild(read_keras_file(path))
 
 
 @contextmanager
@@ -58,9 +47,3 @@ def writing_model(path: Path) -> Iterator[None]:
         raise ModelError(
             f"Expected to write {path}, got {first_line(error)}; make room or choose another place"
         ) from error
-
-
-def first_line(error: BaseException) -> str:
-    """Return the first line of an error's text, shortened for a one-line message."""
-    lines = str(error).strip().splitlines()
-    return lines[0][:160] if lines else type(error).__name__

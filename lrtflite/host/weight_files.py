@@ -11,36 +11,30 @@
 from __future__ import annotations
 
 import hashlib
-import io
-import zipfile
-import zlib
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import h5py  # type: ignore[import-untyped]
 import numpy as np
 import tf_keras as keras
 from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
 from lrtflite.files.atomic import replacing
+from lrtflite.files.keras import first_line, parse_keras_file, read_given
+from lrtflite.files.npz import read_npz
+from lrtflite.files.zip import MALFORMED
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.family import MOBILENET_V1_FAMILY, Family
-from lrtflite.host.model_file import UNREADABLE, first_line, load_model, writing_model
+from lrtflite.host.keras_weights import KERAS_EPSILON, BackboneWeights, backbone_of
+from lrtflite.host.mobilenet import ACTIVATIONS
+from lrtflite.host.model_file import writing_model
 
-KERAS_EPSILON = 1e-3
-BRN_EPSILON = 1e-5
-
-
-@dataclass(frozen=True)
-class BackboneWeights:
-    """The weights below the classifier: float32 arrays under keras.applications' names."""
-
-    arrays: Mapping[str, NDArray[np.float32]]
-    epsilon: float = KERAS_EPSILON
-    activation: str = "relu6"
+# Maximum number of bytes in a file, and of arrays that an `.npz` file unpacks to: the widest
+# network has 210 MB.
+MOST_BYTES, MOST_UNPACKED = 1 << 30, 1 << 29
+SUFFIXES = (".npz", ".h5", ".hdf5", ".keras")
 
 
 def read_weights(path: Path, family: Family = MOBILENET_V1_FAMILY) -> BackboneWeights:
@@ -52,10 +46,9 @@ def read_weights(path: Path, family: Family = MOBILENET_V1_FAMILY) -> BackboneWe
 def read_with_digest(path: Path, family: Family) -> tuple[BackboneWeights, str]:
     """Return the weights of a file as `read_weights` does, and the SHA-256 of its bytes.
 
-    The file is read once, except that Keras opens whole models itself.
+    The file is read once, as data: nothing in it is executed.
     """
-    readers = {".npz": _read_npz, ".h5": _read_h5, ".hdf5": _read_h5, ".keras": _read_keras}
-    if path.suffix not in readers:
+    if path.suffix not in SUFFIXES:
         named = ", ".join(family.architecture.named_weights)
         raise ModelError(
             f"Expected weights as {named} or a .npz, .h5 or .keras file, got {path}; "
@@ -66,12 +59,25 @@ def read_with_digest(path: Path, family: Family) -> tuple[BackboneWeights, str]:
             f"Expected a weights file, got {path}, which does not exist; check the path"
         )
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise _damaged(path, family, error) from error
-    weights = readers[path.suffix](path, content, family)
+        content = read_given(path, most=MOST_BYTES)
+        weights = parse_weights(content, path.suffix, family)
+    except MALFORMED as error:
+        raise ModelError(
+            f"Expected the weights of a {family.architecture.title} in {path}, got a file that "
+            f"cannot be read ({first_line(error)}); download or save it again"
+        ) from error
     _check(weights, path, family)
     return weights, hashlib.sha256(content).hexdigest()
+
+
+def parse_weights(content: bytes, suffix: str, family: Family) -> BackboneWeights:
+    """Return the weights in the bytes of a file; raise one of `MALFORMED` for malformed ones."""
+    if suffix == ".npz":
+        return _parse_npz(content, family)
+    file = parse_keras_file(content, "weights")
+    if file is None:
+        raise ValueError("neither a .keras nor an .h5 file")
+    return backbone_of(file, family)
 
 
 def write_weights(weights: BackboneWeights, path: Path) -> None:
@@ -109,58 +115,18 @@ def _wanted(
     family: Family, named: Iterable[tuple[str, NDArray[Any]]]
 ) -> dict[str, NDArray[np.float32]]:
     names = set(family.weight_names)
-    return {name: np.asarray(array, np.float32) for name, array in named if name in names}
+    with np.errstate(over="ignore"):  # infinity is refused by `_check`
+        return {name: np.asarray(array, np.float32) for name, array in named if name in names}
 
 
-def _read_npz(path: Path, content: bytes, family: Family) -> BackboneWeights:
-    try:
-        with np.load(io.BytesIO(content), allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-            epsilon = float(arrays.pop("bn_epsilon", np.asarray(KERAS_EPSILON)))
-            activation = str(arrays.pop("activation", np.asarray("relu6")))
-            return BackboneWeights(
-                {name: np.asarray(array, np.float32) for name, array in arrays.items()},
-                epsilon,
-                activation,
-            )
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise _damaged(path, family, error) from error
-
-
-def _read_h5(path: Path, content: bytes, family: Family) -> BackboneWeights:
-    try:
-        with h5py.File(io.BytesIO(content), "r") as file:
-            if "model_config" in file.attrs:
-                return _read_keras(path, content, family)
-            named = [
-                (_text(weight), file[_text(layer)][_text(weight)][()])
-                for layer in file.attrs["layer_names"]
-                for weight in file[_text(layer)].attrs["weight_names"]
-            ]
-    except UNREADABLE as error:
-        raise _damaged(path, family, error) from error
-    # Weights alone do not include epsilon, but their names show where they come from.
-    ours = any(name.rpartition("/")[0] in family.norms for name, _ in named)
-    arrays = _wanted(
-        family, ((family.keras_name(name.rpartition("/")[0], name), array) for name, array in named)
-    )
-    return BackboneWeights(arrays, BRN_EPSILON if ours else KERAS_EPSILON)
-
-
-def _read_keras(path: Path, content: bytes, family: Family) -> BackboneWeights:
-    # Keras reads a `.keras` file from its path only, not from bytes.
-    return from_model(load_model(path), family)
-
-
-def _text(name: str | bytes) -> str:
-    return name.decode() if isinstance(name, bytes) else name
-
-
-def _damaged(path: Path, family: Family, error: BaseException) -> ModelError:
-    return ModelError(
-        f"Expected the weights of a {family.architecture.title} in {path}, got a file that cannot "
-        f"be read ({first_line(error)}); download or save it again"
-    )
+def _parse_npz(content: bytes, family: Family) -> BackboneWeights:
+    names = {*family.weight_names, "bn_epsilon", "activation"}
+    arrays = read_npz(content, most=MOST_UNPACKED, names=names)
+    epsilon = float(arrays.pop("bn_epsilon", np.asarray(KERAS_EPSILON)))
+    activation = str(arrays.pop("activation", np.asarray("relu6")))
+    if not (math.isfinite(epsilon) and epsilon > 0) or activation not in ACTIVATIONS:
+        raise ValueError(f"epsilon {epsilon} with {activation[:40]!r}")
+    return BackboneWeights(_wanted(family, arrays.items()), epsilon, activation)
 
 
 def _check(weights: BackboneWeights, path: Path, family: Family) -> None:
@@ -174,6 +140,12 @@ def _check(weights: BackboneWeights, path: Path, family: Family) -> None:
         )
     for name in names:
         array = weights.arrays[name]
+        axes = 4 if name.endswith("kernel") else 1
+        if array.ndim != axes:
+            raise ModelError(
+                f"Expected {name} with {axes} axes in {path}, got {array.ndim}; use "
+                "keras.applications' arrays"
+            )
         if not np.isfinite(array).all():
             raise ModelError(
                 f"Expected finite weights in {path}, got NaN or infinity in {name}; "

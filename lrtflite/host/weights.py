@@ -10,6 +10,7 @@ import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
+from lrtflite.files.keras import first_line
 from lrtflite.host.family import (
     MOBILENET_V1_FAMILY,
     MOBILENET_V2_FAMILY,
@@ -17,15 +18,10 @@ from lrtflite.host.family import (
     family_of,
     keras_application,
 )
+from lrtflite.host.keras_weights import BackboneWeights
 from lrtflite.host.mobilenet import scale_frames
-from lrtflite.host.model_file import first_line
 from lrtflite.host.network import Network
-from lrtflite.host.weight_files import (
-    BackboneWeights,
-    from_model,
-    read_with_digest,
-    write_weights,
-)
+from lrtflite.host.weight_files import from_model, read_with_digest, write_weights
 
 # Weights of a small backbone that comes with the package.
 DEMO_FILE = Path(__file__).with_name("demo_backbone.npz")

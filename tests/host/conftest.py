@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 import tensorflow as tf
 
 from lrtflite.host import mobilenet
+from lrtflite.host.family import FAMILIES, MOBILENET_V1_FAMILY
 
 
 @pytest.fixture
 def shallow(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build MobileNet's first two blocks only, for tests of training and not of the network."""
     monkeypatch.setattr(mobilenet, "BLOCKS", mobilenet.BLOCKS[:2])
+    # The width is that of the last convolution.
+    shallow = replace(
+        MOBILENET_V1_FAMILY, find_alpha=lambda arrays: arrays["conv_pw_2/kernel"].shape[-1] / 128
+    )
+    monkeypatch.setitem(FAMILIES, "mobilenet_v1", shallow)
 
 
 @pytest.fixture

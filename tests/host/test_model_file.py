@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
-from lrtflite.host.batch_renorm import BatchRenorm
+from lrtflite.host.mobilenet import mobilenet_v1
 from lrtflite.host.model_file import load_model, save_model
 
 
 @pytest.fixture(scope="module")
 def model() -> keras.Model:
-    inputs = keras.Input((2,))
-    return keras.Model(inputs, BatchRenorm(name="a/brn")(inputs))
+    return mobilenet_v1(alpha=0.125, input_size=32, classes=2)
 
 
 def test_saved_model_comes_back(tmp_path: Path, model: keras.Model) -> None:
     save_model(model, tmp_path / "new" / "model.keras")
-    assert load_model(tmp_path / "new" / "model.keras").get_layer("a/brn").epsilon == 1e-5
+    again = load_model(tmp_path / "new" / "model.keras")
+    for one, other in zip(again.get_weights(), model.get_weights()):
+        np.testing.assert_array_equal(one, other)
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["model.keras"]
 
 
@@ -39,16 +41,6 @@ def test_absent_models_are_named(tmp_path: Path) -> None:
         load_model(tmp_path)
     with pytest.raises(ModelError, match=r"absent\.keras, which does not exist"):
         load_model(tmp_path / "absent.keras")
-
-
-def test_unknown_layers_are_refused(tmp_path: Path) -> None:
-    class Unregistered(keras.layers.Layer):
-        pass
-
-    inputs = keras.Input((2,))
-    keras.Model(inputs, Unregistered()(inputs)).save(tmp_path / "model.keras")
-    with pytest.raises(ModelError, match="this project's layers"):
-        load_model(tmp_path / "model.keras")
 
 
 def test_other_names_are_refused(tmp_path: Path, model: keras.Model) -> None:

@@ -41,13 +41,14 @@ class Rule:
 
 # Rules by part. "lrtflite.host" is its own part; "lrtflite" is the device side.
 RULES = {
-    "lrtflite": Rule(frozenset({"numpy", "lrtflite"}), frozenset({"PIL", "av", "cryptography"})),
-    "lrtflite.host": Rule(frozenset({"numpy", "h5py", "lrtflite", "lrtflite.host", *HOST})),
+    "lrtflite": Rule(
+        frozenset({"numpy", "lrtflite"}), frozenset({"PIL", "av", "cryptography", "h5py"})
+    ),
+    "lrtflite.host": Rule(frozenset({"numpy", "lrtflite", "lrtflite.host", *HOST})),
     "lrtflite_converters": Rule(
         frozenset(
             {
                 "numpy",
-                "h5py",
                 "flatbuffers",
                 "lrtflite",
                 "lrtflite.host",

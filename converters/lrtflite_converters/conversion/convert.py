@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrtflite.bundle.destination import Destination
+from lrtflite.files.keras import is_of_this_project
 from lrtflite.networks.architecture import NETWORKS, Architecture
 from lrtflite.system.extras import require
-from lrtflite_converters.keras_models.file import is_of_this_project
 from lrtflite_converters.quantise.calibration import read_calibration
 from lrtflite_converters.request.foreign import foreign_conversion
 from lrtflite_converters.request.options import Conversion, ConvertOptions

@@ -10,6 +10,7 @@ import numpy as np
 
 from lrtflite.bundle.destination import Destination
 from lrtflite.errors import ConversionError, ModelError
+from lrtflite.files.keras import is_of_this_project
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
@@ -24,7 +25,6 @@ from lrtflite_converters.conversion.writing import (
     write_bundle,
 )
 from lrtflite_converters.foreign.features import read_features
-from lrtflite_converters.keras_models.file import is_of_this_project
 from lrtflite_converters.keras_models.network import LEAST_STRENGTH, MEAN_SQUARE, read_network
 from lrtflite_converters.quantise.calibration import Calibration
 from lrtflite_converters.request.foreign import foreign_conversion
@@ -49,13 +49,12 @@ def make(
     stage("reading the weights")
     network = find_network(source)
     conversion = options.at(network.architecture)
-    model = None if source.model is None else Path(source.model)
     make_bundle(
         network,
         destination,
         options=conversion,
         calibration=calibration,
-        batch=None if model is None else _batch(model, conversion.seed_memory),
+        batch=_batch(source, network, conversion.seed_memory),
         stage=stage,
     )
     is_own = network.architecture is not NETWORKS.get(network.architecture.name)
@@ -134,7 +133,11 @@ def find_network(source: Source) -> Network:
     return build(weights=source.named_weights, alpha=source.alpha, input_size=source.input_size)
 
 
-def _batch(model: Path, count: int) -> FirstBatch | None:
+def _batch(source: Source, network: Network, count: int) -> FirstBatch | None:
     """Return at most `count` of the frames on which a saved model was trained."""
-    found = read_first_batch(model) if count else None
+    labels = getattr(network.classifier, "labels", ())
+    if source.model is None or not count or not labels:
+        return None
+    path, size = Path(source.model), network.input_size
+    found = read_first_batch(path, size=size, classes=len(labels))
     return None if found is None else found.sample(count, np.random.default_rng(0))

@@ -9,7 +9,7 @@ from typing import Any
 
 from lrtflite.arguments import shown
 from lrtflite.errors import ModelError
-from lrtflite_converters.keras_models.file import Arrays, KerasFile
+from lrtflite.files.keras import Arrays, KerasFile
 
 # Maximum number of layers, and of models inside each other.
 MOST_LAYERS, MOST_DEPTH = 5000, 8

@@ -16,6 +16,7 @@ import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
+from lrtflite.files.keras import first_line
 from lrtflite_converters.keras_models import weighted
 from lrtflite_converters.keras_models.building import Builder, image_of, is_linear, options_of
 from lrtflite_converters.keras_models.graph import OPERATOR, Node
@@ -40,10 +41,9 @@ def build_layer(builder: Builder, node: Node, inputs: Sequence[Any]) -> Any:
         AttributeError,
         OverflowError,
     ) as error:
-        first = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise ModelError(
             f"Expected a layer as Keras saves it, got {node}, which cannot be built "
-            f"({first[:160]}); save the model again"
+            f"({first_line(error)}); save the model again"
         ) from error
     values = math.prod(int(n or 0) for n in output.shape[1:])
     if not 0 < values <= MOST_VALUES:

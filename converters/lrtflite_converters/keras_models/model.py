@@ -12,6 +12,7 @@ import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
+from lrtflite.files.keras import first_line
 from lrtflite_converters.blocks.split import maker
 from lrtflite_converters.keras_models.building import Builder
 from lrtflite_converters.keras_models.graph import Graph
@@ -158,7 +159,7 @@ def _model(images: Any, features: Any) -> keras.Model:
     except ValueError as error:  # a name twice, or a path that does not begin at the input
         raise ModelError(
             f"Expected layers with a name each between input and output, got: "
-            f"{str(error).splitlines()[0][:160]}; rename the layers"
+            f"{first_line(error)}; rename the layers"
         ) from error
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
+from lrtflite.files.keras import read_keras_file
 from lrtflite.host.cost import LayerCost
 from lrtflite.host.network import Network
 from lrtflite.networks.architecture import Architecture, refuse_unknown_layer
@@ -19,7 +20,6 @@ from lrtflite_converters.blocks.block import Block
 from lrtflite_converters.blocks.split import Walk, maker
 from lrtflite_converters.features.sample_frames import pale_frames
 from lrtflite_converters.keras_models.cost import count_costs
-from lrtflite_converters.keras_models.file import read_keras_file
 from lrtflite_converters.keras_models.graph import read_graph
 from lrtflite_converters.keras_models.model import OwnModel, build_model
 from lrtflite_converters.request.scaling import Scaling

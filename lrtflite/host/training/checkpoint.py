@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import zipfile
-import zlib
+import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.arguments import shown
 from lrtflite.errors import ModelError
 from lrtflite.files.atomic import replacing
-from lrtflite.host.model_file import first_line, writing_model
+from lrtflite.files.keras import first_line, read_given
+from lrtflite.files.npz import read_npz
+from lrtflite.files.zip import MALFORMED
+from lrtflite.host.model_file import writing_model
+
+# Maximum number of bytes in a checkpoint: three times the weights of the widest network.
+MOST_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -77,19 +83,42 @@ def load_checkpoint(path: Path) -> TrainState:
             "run without --resume"
         )
     try:
-        # Opened here, because numpy does not close a file that it fails to read.
-        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-            record = json.loads(str(file["record"]))
-            for group in _ARRAYS:
-                count = sum(name.startswith(f"{group}/") for name in file.files)
-                record[group] = [file[f"{group}/{number}"] for number in range(count)]
-        record["history"] = [Epoch(**epoch) for epoch in record["history"]]
-        return TrainState(**record)
-    except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile, zlib.error) as error:
+        return _parse(read_given(path, most=MOST_BYTES))
+    except MALFORMED as error:
         raise ModelError(
             f"Expected the checkpoint of an unfinished training run in {path}, got a file that "
             f"cannot be read ({first_line(error)}); delete it and start again without --resume"
         ) from error
+
+
+def _parse(content: bytes) -> TrainState:
+    arrays = read_npz(content, most=MOST_BYTES)
+    record = json.loads(str(arrays.pop("record")))
+    for group in _ARRAYS:
+        count = sum(name.startswith(f"{group}/") for name in arrays)
+        record[group] = [arrays[f"{group}/{number}"] for number in range(count)]
+    record["history"] = [Epoch(**epoch) for epoch in record["history"]]
+    state = TrainState(**record)
+    _check(state)
+    return state
+
+
+def _check(state: TrainState) -> None:
+    """Raise ValueError for numbers with which training cannot go on."""
+    epochs = state.history
+    whole = [state.epoch, state.step, state.hits, state.best_epoch, *(e.epoch for e in epochs)]
+    real = [state.loss_sum, *(x for e in epochs for x in (e.loss, e.accuracy, e.held_out))]
+    real += [e.validation for e in epochs if e.validation is not None]
+    if not all(type(n) is int for n in whole) or not all(type(x) in (int, float) for x in real):
+        raise ValueError("a field that is not a number")
+    if min(state.step, state.hits) < 0 or not math.isfinite(state.loss_sum):
+        raise ValueError(f"step {state.step} with a loss of {state.loss_sum}")
+    if len(epochs) != state.epoch or not -1 <= state.best_epoch < state.epoch:
+        raise ValueError(f"{len(epochs)} epochs of {state.epoch}")
+    if state.best_epoch >= 0 and epochs[state.best_epoch].validation is None:
+        raise ValueError("a best epoch without validation")
+    if not isinstance(state.identity, dict):
+        raise ValueError("no identity")
 
 
 def check_identity(state: TrainState, identity: dict[str, Any], path: Path) -> None:
@@ -97,6 +126,6 @@ def check_identity(state: TrainState, identity: dict[str, Any], path: Path) -> N
     for key, value in identity.items():
         if state.identity.get(key) != value:
             raise ModelError(
-                f"Expected {key} {state.identity.get(key)!r} as in {path}, got {value!r}; "
+                f"Expected {key} {shown(state.identity.get(key))} as in {path}, got {value!r}; "
                 "resume with the options of the first run, or delete the checkpoint"
             )

@@ -161,6 +161,12 @@ def rate_share(step: int, total: int, *, cosine: bool) -> float:
 
 
 def restore(variables: Sequence[tf.Variable], values: Sequence[NDArray[Any]]) -> None:
-    """Assign `values` to `variables`, in order."""
+    """Assign `values` to `variables`, in order, or raise ModelError if they are of another run."""
+    wanted = [(tuple(each.shape), each.dtype.as_numpy_dtype) for each in variables]
+    if [(each.shape, each.dtype.type) for each in values] != wanted:
+        raise ModelError(
+            "Expected a checkpoint with the weights of this network, got others; delete it and "
+            "start again without --resume"
+        )
     for variable, value in zip(variables, values):
         variable.assign(value)

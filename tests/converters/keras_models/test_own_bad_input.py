@@ -15,8 +15,8 @@ import pytest
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
+from lrtflite.files.keras import is_of_this_project, read_keras_file
 from lrtflite.host.mobilenet import mobilenet_v1
-from lrtflite_converters.keras_models.file import is_of_this_project, read_keras_file
 from lrtflite_converters.keras_models.network import read_network
 from lrtflite_converters.request.scaling import read_scaling
 from lrtflite_converters.request.source import Source
