@@ -14,7 +14,6 @@ import numpy as np
 
 from lrtflite.arguments import shown
 from lrtflite.errors import InputError
-from lrtflite.prediction import UNKNOWN
 
 Label = Union[str, int, np.integer[Any]]  # a name; 3 is the name "3"
 # Maximum number of characters in a label.

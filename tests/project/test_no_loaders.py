@@ -33,7 +33,7 @@ ALLOWED = {
     "converters/lrtflite_converters/quantise/aware_training.py": {
         "clone_model": "copies a network that is in RAM"
     },
-    "firmware_sim/lrtflite_firmware_sim/messages.py": {
+    "firmware_sim/lrtflite_firmware_sim/device/messages.py": {
         "pickle": "reads a pipe from a process that it started itself"
     },
 }
