@@ -15,6 +15,8 @@ import numpy as np
 from lrtflite.arguments import shown
 from lrtflite.errors import InputError
 
+# The label of a frame that is unlike everything taught.
+UNKNOWN = "unknown"
 Label = Union[str, int, np.integer[Any]]  # a name; 3 is the name "3"
 # Maximum number of characters in a label.
 MOST_CHARACTERS = 200

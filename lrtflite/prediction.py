@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# The label of a frame that is unlike everything taught, and its slot.
-UNKNOWN, NO_SLOT = "unknown", -1
+from lrtflite.labels import UNKNOWN as UNKNOWN
+
+# The slot of a frame that is unlike everything taught.
+NO_SLOT = -1
 
 
 @dataclass(frozen=True)

@@ -13,30 +13,28 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from lrtflite.errors import StateError
+from lrtflite.errors import StateError, StateInPlace
 from lrtflite.files.atomic import flush_folder
 from lrtflite.files.deferred_signals import undisturbed
-from lrtflite.files.reading import FileSource
-from lrtflite.files.tensors import TensorFile
 from lrtflite.replay.memory import Content
 from lrtflite.state.folder import (
     StateFolder,
     is_foreign,
-    kept,
     leftovers,
     name_of,
     next_number,
-    number_of,
     numbers,
+    temporary,
     unused,
 )
 from lrtflite.state.form import StateForm
 from lrtflite.state.lock import FolderLock
 from lrtflite.state.reading import Opened, State, open_state, read_opened, reading
 from lrtflite.state.record import Record
-from lrtflite.state.writing import Written, digest_of, write_generation
+from lrtflite.state.writing import Written, stored, taken_from, write_generation
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
+_NONE = Written(-1, Record({}))
 
 
 class Checkpoint(StateFolder):
@@ -50,7 +48,11 @@ class Checkpoint(StateFolder):
         super().__init__(folder)
         self._read_only = read_only
         self._lock: FolderLock | None = None
+        # The newest generation, and the one before it, unknown until a commit needs it.
         self._current: Written | None = None
+        self._before: Written | None = None
+        # The memory of the newest generation that this process wrote, with its rows on the disk.
+        self.content: Content | None = None
         try:
             if not read_only:
                 self._take()
@@ -70,6 +72,10 @@ class Checkpoint(StateFolder):
                     f"{min(names)} in it; choose another path"
                 )
             self._lock = FolderLock(self.folder)
+            if not numbers(names):
+                # Somebody may have made the folder, and not flushed its name.
+                with contextlib.suppress(PermissionError):
+                    flush_folder(Path(os.path.realpath(self.folder)).parent)
         for name in leftovers(names):
             with contextlib.suppress(OSError):
                 os.unlink(self.folder / name)
@@ -79,21 +85,9 @@ class Checkpoint(StateFolder):
 
         Damaged generations are renamed only now, so that a folder without a whole one is unchanged.
         """
-        place = {}
-        for named in opened.record.tensors:
-            path = self.folder / named.name
-            with reading(path):
-                place.update(dict.fromkeys(TensorFile(FileSource(path)).entries, named.name))
-        # An array in the generation itself replaces an earlier one of the same name.
-        place.update(dict.fromkeys(opened.file.entries, ""))
-        self._current = Written(
-            number_of(opened.path),
-            opened.record,
-            {
-                name: (digest_of(values), place.get(name, ""))
-                for name, values in state.arrays.items()
-            },
-        )
+        with reading(opened.path):
+            self._current, self._before = taken_from(opened, state), None
+        self.content = None
         while self.damaged:
             path = self.damaged.pop()
             if path == opened.path:
@@ -117,13 +111,17 @@ class Checkpoint(StateFolder):
     def commit(self, state: State, *, frees: bool = False) -> Content:
         """Write `state` as the newest generation; on any failure the current one stays.
 
-        Return the memory with its rows on the disk. If the disk is full and the change `frees`
-        space, the generations for undo are deleted to make room.
+        Return the memory with its rows on the disk. Raise StateInPlace if the new generation is
+        there and cannot be removed, though the disk failed; `content` has the memory then. If the
+        disk is full and the change `frees` space, the generations for undo are deleted to make
+        room.
         """
         undo = None if self._current is None else self._current.number
         with undisturbed():
             try:
                 return self._commit(state, undo=undo)
+            except StateInPlace:
+                raise
             except StateError as error:
                 full = isinstance(error.__cause__, OSError) and error.__cause__.errno in FULL
                 if not (frees and full):
@@ -141,16 +139,18 @@ class Checkpoint(StateFolder):
     def undo(self, previous: Opened, state: State) -> Content:
         """Write the previous generation again, as the newest one, and delete the one undone.
 
-        The previous generation stays too, as a spare.
+        The previous generation stays too, to fall back to. Errors are those of `commit`.
         """
-        undone = self._current
+        undone, before = self._current, self._before
         assert undone is not None  # `previous` found one
         with undisturbed():
             self.took(previous, state)
             try:
-                return self._commit(state, undo=None, undoes=undone.number)
+                return self._commit(state, undo=None, undone=undone)
+            except StateInPlace:
+                raise
             except BaseException:
-                self._current = undone
+                self._current, self._before = undone, before
                 raise
 
     def close(self) -> None:
@@ -163,78 +163,100 @@ class Checkpoint(StateFolder):
         *,
         undo: int | None,
         compact: bool = True,
-        undoes: int | None = None,
+        undone: Written | None = None,
     ) -> Content:
         assert self._lock is not None  # a reader does not commit
         self._lock.check()
         number, files = next_number(self.names()), list[Path]()
-        path = self.folder / name_of("state", number)
+        before, shared = self._current or _NONE, undone or self._older()
+        path, is_renamed = self.folder / name_of("state", number), False
         try:
-            spares = self._spares(undoes)
-            before = self._current or Written(-1, Record({}))
             written, content = write_generation(
-                self.folder, before, number, state, undo, files, spares, compact=compact
+                self.folder, before, number, state, undo, files, shared=shared, compact=compact
             )
+            if before is _NONE:
+                # There is no generation to fall back to, if power fails before the names of these
+                # files are on the disk.
+                flush_folder(self.folder)
+            os.replace(temporary(self.folder, number), path)
+            is_renamed = True
+            flush_folder(self.folder)
         except BaseException as error:
-            in_place = self._withdraw(path, files)
+            known = self._withdraw(path, files, is_renamed=is_renamed)
+            if known is None:
+                self._current, self._before, self.content = written, before, content
             if not isinstance(error, OSError):
                 raise
-            known = (
-                "the new state is in place, but a power cut may still undo it"
-                if in_place
-                else "the state before is intact"
-            )
-            raise StateError(
-                f"Cannot {'save to' if undoes is None else 'undo in'} {self.folder}, {known}: "
+            raise (StateError if known else StateInPlace)(
+                f"Cannot {'save to' if undone is None else 'undo in'} {self.folder}, "
+                f"{known or 'the new state is in place, but a power cut may still undo it'}: "
                 f"{error.strerror or error}; check the disk, then try again"
             ) from error
-        self._current = written
-        self.records[number] = written.record
-        if undoes is not None:
-            self._forget_generation(undoes)
-        self._prune()
+        self._current, self._before, self.content = written, before, content
+        if before is not _NONE:  # a new folder has nothing to delete
+            self._prune()
         return content
 
-    def _spares(self, undone: int | None) -> list[frozenset[str]]:
-        """Return the names of the tensors of each generation that stays."""
-        there = [number for number in numbers(self.names()) if number != undone]
-        records = (self.record(number) for number in there)
-        return [
-            frozenset(named.name for named in record.tensors) for record in records if record.meta
-        ]
+    def _older(self) -> Written:
+        """Return the generation before the current one, or none."""
+        if self._before is None:
+            self._before = self._read_older()
+        return self._before
 
-    def _withdraw(self, path: Path, files: list[Path]) -> bool:
-        """Remove what a failed commit wrote; return whether its generation is still in place."""
-        # Its name may not be flushed, so it might or might not survive a power cut.
-        with contextlib.suppress(OSError):
+    def _read_older(self) -> Written:
+        if self._current is None:
+            return _NONE
+        needed = {named.name for named in self._current.record.tensors}
+        for number in reversed(numbers(self.names())):
+            if number < self._current.number:
+                path = self.folder / name_of("state", number)
+                # Without it, the next commit writes tensors that it could have shared.
+                with contextlib.suppress(StateError), reading(path):
+                    return stored(open_state(path), without=needed)
+        return _NONE
+
+    def _withdraw(self, path: Path, files: list[Path], *, is_renamed: bool) -> str | None:
+        """Remove what a failed commit wrote; return what is known about the state before.
+
+        Return None if the new generation is still in place.
+        """
+        was_there = False
+        try:
             os.unlink(path)
-        if os.path.lexists(path):
-            return True
+            was_there = True
+        except FileNotFoundError:
+            pass
+        except OSError:
+            if is_renamed or os.path.lexists(path):
+                return None
         for file in files:
             with contextlib.suppress(OSError):
                 os.unlink(file)
-        return False
+        if was_there:
+            # Its name may be on the disk already, although the flush failed.
+            try:
+                flush_folder(self.folder)
+            except OSError:
+                return "the state before is in use, but a power cut may bring the new one back"
+        return "the state before is intact"
 
     def _prune(self) -> None:
-        """Delete the generations and files that are not needed; the next commit tries again."""
+        """Delete all but two generations, and their files; the next commit tries again."""
+        kept = (self._current or _NONE, self._before or _NONE)
+        stay = {each.number: each.record for each in kept if each is not _NONE}
+        if not stay:
+            return
         with contextlib.suppress(OSError, StateError):
             names = self.names()
-            # A generation that cannot be read now may name any file, and ends this here.
-            records = {number: self.record(number) for number in numbers(names)}
-            stay = kept({number: each for number, each in records.items() if each.meta})
-            for number in set(records) - stay:
-                self._forget_generation(number)
-            for name in unused(names, [records[number] for number in stay]):
+            for number in numbers(names):
+                if number not in stay:
+                    with contextlib.suppress(OSError):
+                        os.unlink(self.folder / name_of("state", number))
+            for name in unused(names, stay.values()):
                 os.unlink(self.folder / name)
 
-    def _forget_generation(self, number: int) -> None:
-        with contextlib.suppress(OSError):
-            os.unlink(self.folder / name_of("state", number))
-            self.records.pop(number, None)
-
     def _drop_all_but_newest(self) -> None:
-        for number in numbers(self.names())[:-1]:
-            self._forget_generation(number)
+        self._before = _NONE
         self._prune()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle.bundle import Bundle
-from lrtflite.errors import DamagedState, LrtfliteError, StateError
+from lrtflite.errors import DamagedState, LrtfliteError, StateError, StateInPlace
 from lrtflite.options import LearnerOptions
 from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime.model import Model
@@ -31,6 +31,7 @@ class Commit:
     """A change on its way from the disk to `serving`.
 
     `tensors` holds the tensors of both models, `learned` (C,) is true for slots that have learned.
+    `rng` is the state of the generator afterwards, or None if it is the current one.
     """
 
     tensors: Mapping[str, NDArray[Any]]
@@ -38,6 +39,7 @@ class Commit:
     slots: Slots
     history: History
     memory: Content
+    rng: Mapping[str, Any] | None = None
 
 
 class Change:
@@ -160,26 +162,45 @@ class CommittedState:
         made = Commit(tensors, learned, slots, history, self.memory.content)
         if self._closed:
             raise StateError("This learner was closed meanwhile; open its state and try again")
-        if self._checkpoint is None:
-            content = replace(made.memory, rows=made.memory.rows.owned())
+        checkpoint = self._checkpoint
+        if checkpoint is None:
+            self._made = replace(made, memory=replace(made.memory, rows=made.memory.rows.owned()))
+            self._settle()
         else:
-            self._out_of_step = True
-            content = self._checkpoint.commit(self.state(made), frees=frees)
-        self._made = replace(made, memory=content)
-        self._settle()
+            state = self.state(made)
+            self._write(checkpoint, made, lambda: checkpoint.commit(state, frees=frees))
 
     def undo(self) -> None:
         """Return to the state before the last commit."""
-        if self._checkpoint is None:
+        checkpoint = self._checkpoint
+        if checkpoint is None:
             raise StateError("Nothing to undo: opened without a state path; open with one")
         with self.change():
-            previous = self._checkpoint.previous()
+            previous = checkpoint.previous()
             state = read_opened(previous, self.form)
-            self._out_of_step = True
-            self.restore(state)
-            self.take_memory(self._checkpoint.undo(previous, state))
-            self._rng_before = None  # first: from here on the generator is the restored one
-            self._out_of_step = False
+            made = self._commit_of(state)
+            self.memory.load(made.memory)
+            # `serving` answers from the current state until the previous one is on disk again.
+            restore_models(state.arrays, self.working, self.adapting)
+            self._write(checkpoint, made, lambda: checkpoint.undo(previous, state))
+
+    def _write(self, checkpoint: Checkpoint, made: Commit, write: Callable[[], Content]) -> None:
+        """Write a change to the disk, then take it over in RAM; on any failure both agree."""
+        self._out_of_step = True
+        try:
+            self._finish(made, write())
+        except StateInPlace:
+            assert checkpoint.content is not None  # that of the generation in place
+            self._finish(made, checkpoint.content)
+            raise
+        except StateError:
+            self._out_of_step = False  # the generation before is still the newest
+            raise
+
+    def _finish(self, made: Commit, content: Content) -> None:
+        """Take over a change whose memory is on the disk now."""
+        self._made = replace(made, memory=replace(made.memory, rows=content.rows))
+        self._settle()
 
     def close(self) -> None:
         """Release the state path; a running change ends first, and is not committed."""
@@ -236,23 +257,24 @@ class CommittedState:
 
     def restore(self, state: State) -> None:
         """Take over a state that has the form of this bundle's states."""
-        meta = state.meta
-        content = state.memory
+        made = self._commit_of(state)
+        self.memory.load(made.memory)
+        self._content = made.memory
+        self._take_over(made)
+        if self.working is not self.serving:
+            restore_models(state.arrays, self.working, self.adapting)
+
+    def _commit_of(self, state: State) -> Commit:
+        """Return the change that leads to a state."""
+        meta, content, rng = state.meta, state.memory, state.meta["rng"]
         if meta["policy"] != self.memory.policy:
             # A counter and marks mean something only to the policy that made them.
             content = content.without_marks()
-        self.memory.load(content)
-        self._content = content
-        learned = np.array(meta["learned"], bool)
         slots, history = Slots(tuple(meta["labels"])), History.from_state(meta, state.arrays)
-        self._take_over(Commit(state.arrays, learned, slots, history, content))
-        if self.working is not self.serving:
-            restore_models(state.arrays, self.working, self.adapting)
-        if meta["rng"] is None:  # the state of a client with another generator
-            seed = (self.options.seed, history.sessions)
-            self.rng.bit_generator.state = np.random.PCG64(seed).state
-        else:
-            self.rng.bit_generator.state = meta["rng"]
+        if rng is None:  # the state of a client with another generator
+            rng = np.random.PCG64((self.options.seed, history.sessions)).state
+        learned = np.array(meta["learned"], bool)
+        return Commit(state.arrays, learned, slots, history, content, rng)
 
     def take_memory(self, content: Content) -> None:
         """Replace the committed content of the memory."""
@@ -263,6 +285,8 @@ class CommittedState:
         with self.answering:
             self.learned = restore_models(made.tensors, self.serving, self.features)
             self.slots, self.history = made.slots, made.history
+        if made.rng is not None:
+            self.rng.bit_generator.state = made.rng
 
     def _settle(self) -> None:
         """Finish a committed change in RAM; revert an uncommitted one. Idempotent.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
@@ -65,24 +65,6 @@ def is_foreign(names: Iterable[str]) -> bool:
     return not all(any(each.fullmatch(name) for each in own) for name in found)
 
 
-def kept(records: Mapping[int, Record]) -> set[int]:
-    """Return the generations to keep: the newest, the one before it, and perhaps a spare.
-
-    The spare is an older generation that shares no tensors with the newest. It is kept while the
-    one before shares some, so that one damaged file never spoils all generations.
-    """
-    order = sorted(records, reverse=True)
-    stay = set(order[:2])
-    own = {named.name for named in records[order[0]].tensors}
-
-    def shares(number: int) -> bool:
-        return any(named.name in own for named in records[number].tensors)
-
-    if len(order) > 1 and shares(order[1]):
-        stay.update([number for number in order[2:] if not shares(number)][:1])
-    return stay
-
-
 def unused(names: Iterable[str], records: Iterable[Record]) -> list[str]:
     """Return the names of files with tensors or rows that no generation names."""
     used = frozenset().union(*(record.names for record in records))
@@ -98,17 +80,18 @@ _log = logging.getLogger("lrtflite")
 Result = TypeVar("Result")
 # Attempts to read a state folder while another learner commits there and removes generations.
 READ_ATTEMPTS = 50
+# Generations that are tried as a whole before one is read without its lost rows.
+WHOLE_FIRST = 2
 
 
 class StateFolder:
     """The generations in a folder, which another process may be writing.
 
-    `records` has those that were read. `damaged` are paths that were left out.
+    `damaged` are paths that were left out.
     """
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
-        self.records: dict[int, Record] = {}
         self.damaged: list[Path] = []
 
     def check_names(self, *, may_be_new: bool) -> None:
@@ -140,20 +123,22 @@ class StateFolder:
             except DamagedState as error:
                 self.set_aside(path, error)
                 continue
-            self.records[number] = opened.record
             yield opened
 
     def candidates(self) -> Iterator[tuple[Opened, bool]]:
         """Yield generations to read, newest first, and whether to salvage.
 
-        Each is tried as a whole first; if none is whole, each once more without its lost rows.
+        Two are tried as a whole, then without their lost rows: one lost row is better than many
+        lost sessions. Earlier ones, which other writers may keep, come last.
         """
         tried = []
         for opened in self.opened():
             tried.append(opened)
             yield opened, False
-        for opened in tried:
-            yield opened, True
+            if len(tried) == WHOLE_FIRST:
+                yield from ((each, True) for each in tried)
+                tried = []
+        yield from ((each, True) for each in tried)
 
     def newest(self, read: Callable[[Opened, bool], Result]) -> Result:
         """Return what `read` makes of the newest whole generation, given whether to salvage.
@@ -189,7 +174,6 @@ class StateFolder:
         # error's advice is for a folder with nothing else.
         why = str(error).partition("; ")[0]
         _log.warning("The state %s is damaged (%s); using the generation before it", path, why)
-        self.records.pop(number_of(path), None)
         if path not in self.damaged:
             self.damaged.append(path)
 
@@ -199,16 +183,6 @@ class StateFolder:
             f"Expected a whole generation in {self.folder}, got only damaged ones; restore the "
             "folder from a copy, or move it away and open a new state path"
         )
-
-    def record(self, number: int) -> Record:
-        """Return the record of a generation; an empty one if its file is damaged."""
-        if number not in self.records:
-            try:
-                record = open_state(self.folder / name_of("state", number)).record
-            except DamagedState:
-                record = Record({})
-            self.records[number] = record
-        return self.records[number]
 
     def names(self) -> list[str]:
         try:

@@ -1,14 +1,16 @@
 """Write the files of a generation: new rows, changed tensors, then the generation that names them.
 
 Every function raises OSError and leaves it to the caller to remove what was written.
+
+INVARIANT: a generation shares no tensors with the one before it, so one damaged file never spoils
+both. Unchanged tensors are in two files, and the generations name one and the other by turns.
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,15 +18,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.files.atomic import flush_file, flush_folder
+from lrtflite.files.atomic import flush_file
 from lrtflite.files.digest import File
 from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import Outgoing, TensorFile, write_tensors
 from lrtflite.replay.memory import Content
 from lrtflite.replay.store import CODES, RowFile
-from lrtflite.state.folder import name_of, temporary
+from lrtflite.state.folder import name_of, number_of, temporary
 from lrtflite.state.history import ARRAYS
-from lrtflite.state.reading import MEMORY_PLACES, State, facts_of
+from lrtflite.state.reading import MEMORY_PLACES, Opened, State, facts_of
 from lrtflite.state.record import NamedFile, Record
 
 # Maximum number of files that the tensors of a state are spread over.
@@ -56,22 +58,22 @@ def write_generation(
     state: State,
     undo: int | None,
     files: list[Path],
-    spares: Sequence[frozenset[str]],
     *,
+    shared: Written,
     compact: bool,
 ) -> tuple[Written, Content]:
-    """Write the files of a generation, and note them in `files`; raise OSError.
+    """Write and flush the files of a generation, and note them in `files`; raise OSError.
 
-    Tensors are shared with the generation before only while there is a spare that has its own.
+    Its own file keeps a temporary name, until the caller renames it. `before` is the generation to
+    fall back to; unchanged tensors may stay in files of `shared` that `before` does not need.
     """
     digests = {
         name: before.tensors[name][0] if values is before.folded.get(name) else digest_of(values)
         for name, values in state.arrays.items()
     }
-    place = _unchanged(before.tensors, digests, state.arrays)
-    if not any(names.isdisjoint(place.values()) for names in spares):
-        place = {}
-    tensors = [named for named in before.record.tensors if named.name in place.values()]
+    needed = {named.name for named in before.record.tensors}
+    place = _unchanged(shared.tensors, digests, state.arrays, without=needed)
+    tensors = [named for named in shared.record.tensors if named.name in place.values()]
     changed = {name: Outgoing.of(state.arrays[name]) for name in digests if name not in place}
     inline = {name: changed.pop(name) for name in _small(changed, state.arrays)}
     if changed:
@@ -94,9 +96,47 @@ def write_generation(
         tuple(by_name[file.name] for file in content.rows.files),
     )
     _put(folder, number, record, content, inline, files)
-    written = {name: (sha, place.get(name, "")) for name, sha in digests.items()}
+    tensors_of = {name: (sha, place.get(name, "")) for name, sha in digests.items()}
     folded = {name: values for name, values in state.arrays.items() if name in ARRAYS}
-    return Written(number, record, written, folded), content
+    return Written(number, record, tensors_of, folded), content
+
+
+def taken_from(opened: Opened, state: State) -> Written:
+    """Return a generation of the folder, from the state that was read from it; raise OSError."""
+    place = _places(opened, [TensorFile(FileSource(path)) for path in _paths(opened)])
+    tensors = {
+        name: (digest_of(values), place.get(name, "")) for name, values in state.arrays.items()
+    }
+    return Written(number_of(opened.path), opened.record, tensors)
+
+
+def stored(opened: Opened, *, without: Collection[str]) -> Written:
+    """Return a generation of the folder with what is in its files, except in those `without`.
+
+    Raise DamagedState or OSError for a file that cannot be read.
+    """
+    files = [TensorFile(FileSource(path)) for path in _paths(opened)]
+    place, tensors = _places(opened, files), dict[str, tuple[str, str]]()
+    for file, named in zip(files, opened.record.tensors):
+        if named.name not in without:
+            file.check(named.file)
+            for name in file.entries:
+                if place[name] == named.name:
+                    tensors[name] = (digest_of(file.read(name)), named.name)
+    return Written(number_of(opened.path), opened.record, tensors)
+
+
+def _paths(opened: Opened) -> list[Path]:
+    return [opened.path.with_name(named.name) for named in opened.record.tensors]
+
+
+def _places(opened: Opened, files: Sequence[TensorFile]) -> dict[str, str]:
+    """Return the name of the file of each array, or "" for the generation's own file."""
+    place: dict[str, str] = {}
+    for named, file in zip(opened.record.tensors, files):
+        place.update(dict.fromkeys(file.entries, named.name))
+    # An array in the generation itself replaces an earlier one of the same name.
+    return {**place, **dict.fromkeys(opened.file.entries, "")}
 
 
 def _add(
@@ -113,28 +153,20 @@ def _put(
     record: Record,
     content: Content,
     inline: Mapping[str, Outgoing],
-    files: Sequence[Path],
+    files: list[Path],
 ) -> None:
-    """Write the generation itself under a temporary name, flush everything, and rename it.
+    """Write the generation itself under a temporary name, and flush everything.
 
     All files are flushed one after the other, because a disk has little left to do after the first.
-    The last flush, of the folder, makes all names durable. If power fails before it, a generation
-    may lack a file that it names. A reader notices, and the previous one is still there.
     """
-    part, path = temporary(folder, number), folder / name_of("state", number)
+    part = temporary(folder, number)
+    files.append(part)
     arrays = {**inline, **facts_of(content), MEMORY_PLACES: Outgoing.of(content.rows.places)}
     # No rows, but their shape and dtype, for readers that have no bundle.
     arrays[CODES] = content.rows.outgoing(np.empty(0, np.int64))[CODES]
-    try:
-        _write_new(part, record.to_json(), arrays)
-        for each in (*files, part):
-            flush_file(each)
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(part)
-        raise
-    flush_folder(folder)
+    _write_new(part, record.to_json(), arrays)
+    for each in files:
+        flush_file(each)
 
 
 def _groups(names: Iterable[str]) -> tuple[list[str], list[str]]:
@@ -156,8 +188,10 @@ def _unchanged(
     before: Mapping[str, tuple[str, str]],
     digests: Mapping[str, str],
     arrays: Mapping[str, NDArray[Any]],
+    *,
+    without: Collection[str],
 ) -> dict[str, str]:
-    """Return the arrays that need not be written again, with their files.
+    """Return the arrays that need not be written again, with their files, none of them `without`.
 
     They must outweigh the others of their group. A few bytes are not worth a file that several
     generations need.
@@ -168,6 +202,7 @@ def _unchanged(
             name: before[name][1]
             for name in names
             if name in before and before[name][0] == digests[name] and before[name][1]
+            if before[name][1] not in without
         }
         saved = sum(arrays[name].nbytes for name in same)
         if saved > sum(arrays[name].nbytes for name in names) - saved:

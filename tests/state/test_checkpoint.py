@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lrtflite.errors import StateError
+from lrtflite.errors import StateError, StateInPlace
 from lrtflite.files import atomic as whole_file
 from lrtflite.files import reading as regular_file
 from lrtflite.replay.memory import Content
 from lrtflite.state import checkpoint as checkpoint_module
-from lrtflite.state import writing as generation_writing
 from lrtflite.state.checkpoint import Checkpoint
 from lrtflite.state.folder import newest_state
 from lrtflite.state.reading import State, read_opened
@@ -62,11 +61,20 @@ def test_a_new_folder_is_flushed_into_its_parent(
     flushed: list[Path] = []
     monkeypatch.setattr(checkpoint_module, "flush_folder", flushed.append)
     Checkpoint(tmp_path / "a" / "b").close()
-    assert flushed == [tmp_path, tmp_path / "a"]
+    assert flushed[:2] == [tmp_path, tmp_path / "a"]
+    # A folder that somebody else made is flushed too, until it has a generation.
+    flushed.clear()
+    Checkpoint(tmp_path / "a" / "b").close()
+    assert flushed == [tmp_path / "a"]
+    flushed.clear()
+    put(tmp_path / "a" / "b", 1)
+    del flushed[:]
+    Checkpoint(tmp_path / "a" / "b").close()
+    assert flushed == []
 
 
 def test_a_commit_writes_what_changed(checkpoint: Checkpoint, tmp_path: Path) -> None:
-    """The trunk, 64 floats, stays where it is; only two new rows are added."""
+    """The trunk, 64 floats, is in two files by then; only two new rows are added."""
     checkpoint.load()
     checkpoint.commit(state(0))
     content = checkpoint.commit(state(1, rows=40))
@@ -74,7 +82,10 @@ def test_a_commit_writes_what_changed(checkpoint: Checkpoint, tmp_path: Path) ->
     later = content.placed([np.array([2, k, 0], np.float32) for k in range(2)], np.arange(2))
     checkpoint.commit(state(2, memory=later))
     after = contents(tmp_path)
-    assert before.items() <= after.items(), "nothing that is named was changed"
+    gone = {"state-00000000.safetensors", "rows-00000000.safetensors"}
+    assert set(before) - set(after) == gone
+    kept = {name: content for name, content in before.items() if name in after}
+    assert kept.items() <= after.items(), "nothing that is named was changed"
     new = {name: len(content) for name, content in after.items() if name not in before}
     assert set(new) == {f"{kind}-00000002.safetensors" for kind in ("state", "tensors", "rows")}
     found = newest_state(tmp_path)
@@ -82,10 +93,13 @@ def test_a_commit_writes_what_changed(checkpoint: Checkpoint, tmp_path: Path) ->
     tensors = after["tensors-00000002.safetensors"]
     assert b"head/cw" in tensors
     assert b"head/trunk" not in tensors
-    # Nothing changed but a name: neither tensors nor rows are written.
-    checkpoint.commit(newest_state(tmp_path))
-    assert "tensors-00000003.safetensors" not in contents(tmp_path)
-    assert "rows-00000003.safetensors" not in contents(tmp_path)
+    # Nothing changed but a name: rows are not written, tensors once more in two commits.
+    for number in (3, 4):
+        checkpoint.commit(newest_state(tmp_path))
+        assert f"rows-{number:08d}.safetensors" not in contents(tmp_path)
+    tensors = contents(tmp_path)["tensors-00000003.safetensors"]
+    assert b"head/trunk" not in tensors
+    assert "tensors-00000004.safetensors" not in contents(tmp_path)
 
 
 def test_dead_rows_are_dropped_once_they_outweigh_live_ones(
@@ -175,7 +189,7 @@ def test_what_cannot_be_read_now_is_not_damaged(
     assert contents(tmp_path) == before
 
 
-@pytest.mark.parametrize("step", ["write", "fsync", "replace", "flush"])
+@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
 def test_a_failing_disk_leaves_the_old_state(
     checkpoint: Checkpoint, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
@@ -186,13 +200,43 @@ def test_a_failing_disk_leaves_the_old_state(
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    target: tuple[Any, str] = (os, step)
-    if step == "flush":
-        target = (generation_writing, "flush_folder")
     with monkeypatch.context() as patch:
-        patch.setattr(*target, full)
+        patch.setattr(os, step, full)
         with pytest.raises(StateError, match=r"the state before is intact: No space left on dev"):
             checkpoint.commit(state(2))
+    assert contents(tmp_path) == before
+    checkpoint.commit(state(3))
+    assert value(checkpoint.load()) == 3
+
+
+@pytest.mark.parametrize(
+    ("failures", "known"),
+    [(1, "the state before is intact"), (2, "in use, but a power cut may bring the new one back")],
+)
+def test_a_folder_that_cannot_be_flushed_leaves_the_old_state(
+    checkpoint: Checkpoint,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    failures: int,
+    known: str,
+) -> None:
+    """The new generation is removed, and flushed out of the folder if that can be done."""
+    checkpoint.load()
+    checkpoint.commit(state(1))
+    before, real = contents(tmp_path), whole_file.flush_folder
+    flushed: list[Path] = []
+
+    def flush(folder: Path) -> None:
+        flushed.append(folder)
+        if len(flushed) <= failures:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        real(folder)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint_module, "flush_folder", flush)
+        with pytest.raises(StateError, match=f"{known}: Input/output error; check the disk"):
+            checkpoint.commit(state(2))
+    assert len(flushed) == 2
     assert contents(tmp_path) == before
     checkpoint.commit(state(3))
     assert value(checkpoint.load()) == 3
@@ -216,11 +260,14 @@ def test_a_disk_that_turns_read_only_after_the_rename_says_what_is_known(
         real(folder)
 
     with monkeypatch.context() as patch:
-        patch.setattr(generation_writing, "flush_folder", flush)
-        with pytest.raises(StateError, match="the new state is in place, but a power cut may"):
+        patch.setattr(checkpoint_module, "flush_folder", flush)
+        with pytest.raises(StateInPlace, match="the new state is in place, but a power cut may"):
             checkpoint.commit(state(2))
         monkeypatch.undo()
-    assert value(checkpoint.load()) == 2
+    # The next commit goes on from it, and so does a restart.
+    checkpoint.commit(state(4))
+    assert value(read_opened(checkpoint.previous())) == 2
+    assert value(checkpoint.load()) == 4
     checkpoint.commit(state(3))
     assert value(newest_state(tmp_path)) == 3
 

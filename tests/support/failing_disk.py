@@ -15,6 +15,12 @@ import pytest
 # Calls of the operating system that change a disk, or wait for it.
 CALLS = ("open", "write", "fsync", "replace", "unlink", "close", "listdir", "mkdir")
 Files = dict[str, bytes]
+# Which calls fail, from call `at` on: that one alone, all of them, or only flushes.
+FAILS: dict[str, Callable[[int, int, str], bool]] = {
+    "once": lambda now, at, call: now == at,
+    "lasting": lambda now, at, call: now >= at,
+    "flushes": lambda now, at, call: now >= at and call == "fsync",
+}
 
 
 @dataclass
@@ -64,14 +70,16 @@ def recording(before: Callable[[int, str], None] | None = None) -> Iterator[Reco
         yield recorder
 
 
-def power_cuts(files: Files, changes: list[tuple[Any, ...]]) -> Iterator[Files]:
-    """Yield every folder that a power cut may leave, at any point of these changes.
+def power_cuts(
+    files: Files, changes: list[tuple[Any, ...]], *, at_end: bool = False
+) -> Iterator[Files]:
+    """Yield every folder that a power cut may leave, at any point of these changes or `at_end`.
 
     Names that are not flushed may be lost, each on its own. Bytes that are not flushed may be
     lost, whole or in part. What was flushed stays.
     """
     seen = set()
-    for point in range(len(changes) + 1):
+    for point in range(len(changes) if at_end else 0, len(changes) + 1):
         for found in _states(files, changes[:point]):
             key = frozenset(found.items())
             if key not in seen:

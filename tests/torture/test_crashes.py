@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from failing_disk import Files, power_cuts, recording
+from failing_disk import FAILS, Files, power_cuts, recording
 from lrtflite.errors import StateError
 from lrtflite.files import reading as regular_file
 from lrtflite.state.checkpoint import Checkpoint
@@ -30,7 +30,9 @@ Change = Callable[[Checkpoint], object]
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for nothing; power cuts are simulated from the recorded calls, so no disk is flushed."""
     monkeypatch.setattr(regular_file, "PAUSES", (0, 0))
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 @pytest.fixture(autouse=True, params=[0, 1 << 20], ids=["apart", "inline"])
@@ -132,31 +134,54 @@ def test_every_power_cut_that_the_calls_allow(taught: Path, tmp_path: Path, name
     assert count > 10
 
 
+def test_every_power_cut_of_the_first_commit(tmp_path: Path) -> None:
+    """There is no generation to fall back to: the folder has a whole one, or none at all."""
+    with recording() as recorder:
+        put(tmp_path / "state", 1)
+    ended = set()
+    for files in power_cuts({}, recorder.changes):
+        write_all(tmp_path / "cut", files)
+        has_one = any(name.startswith("state-") for name in files)
+        if has_one:
+            assert seen(tmp_path / "cut") == (1, "cup")
+        ended.add(has_one)
+        put(tmp_path / "cut", 9)
+        assert seen(tmp_path / "cut")[0] == 9
+    assert ended == {True, False}
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EIO, errno.EROFS])
-@pytest.mark.parametrize("lasting", [True, False])
+@pytest.mark.parametrize("fails", FAILS)
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_disk_that_fails_at_every_call(
-    taught: Path, name: str, number: int, lasting: bool
+    taught: Path, tmp_path: Path, name: str, number: int, fails: str
 ) -> None:
     before = contents(taught)
     with recording() as recorder:
         changing(taught, CHANGES[name])
-    for at in range(len(recorder.calls)):
+    for at, called in enumerate(recorder.calls):
+        if fails == "flushes" and called != "fsync":
+            continue  # the same as from the next flush on
         write_all(taught, before)
 
         def fail(now: int, call: str) -> None:
-            if call != "close" and (now == at or (lasting and now > at)):  # noqa: B023
+            if call != "close" and FAILS[fails](now, at, call):  # noqa: B023
                 raise OSError(number, os.strerror(number))
 
         try:
-            with recording(fail):
+            with recording(fail) as failed:
                 changing(taught, CHANGES[name])
             said = ""
         except StateError as error:
             said = str(error)
         if said:  # the message is true
             expected = AFTER[name] if "the new state is in place" in said else BEFORE
-            assert seen(taught) == expected, f"{said} (call {at}, {recorder.calls[at]})"
+            assert seen(taught) == expected, f"{said} (call {at}, {called})"
+            if number == errno.EIO:  # also after a power cut
+                allowed = {BEFORE, AFTER[name]} if "a power cut may" in said else {BEFORE}
+                for files in power_cuts(before, failed.changes, at_end=True):
+                    write_all(tmp_path / "cut", files)
+                    assert seen(tmp_path / "cut") in allowed, said
         check_restart(taught, {BEFORE, AFTER[name]})
 
 
@@ -200,6 +225,27 @@ def test_flipped_bits_and_missing_ends_everywhere(tmp_path: Path) -> None:
     assert {29, 30} <= rows, "a flipped bit of a row costs that row"
     put(folder, 9)
     assert seen(folder) == (9, "cup")
+
+
+def test_flipped_bits_and_missing_ends_after_many_sessions(tmp_path: Path) -> None:
+    """Each added a row, and the trunk never changed: the newest session is lost at most."""
+    folder, last = tmp_path / "state", 12
+    checkpoint, memory = Checkpoint(folder), patterns(0, 0)
+    checkpoint.load()
+    for number in range(last + 1):
+        row = np.array([0, number, 0], np.float32)
+        memory = memory.placed([row], np.array([number]))
+        memory = checkpoint.commit(state(number, memory=memory))
+    checkpoint.close()
+    files, lost = contents(folder), set()
+    cases = damaged_files(files, np.random.default_rng(0))
+    for name, damaged in cases if TIMES > 1 else cases[::8]:
+        (folder / name).write_bytes(damaged)
+        found = newest_state(folder)
+        lost.add((last - found.meta["sessions"], last + 1 - len(found.memory)))
+        (folder / name).write_bytes(files[name])
+    # Nothing; or a row; or the newest session, which added a row.
+    assert lost == {(0, 0), (0, 1), (1, 1)}
 
 
 def test_a_second_process_is_kept_out(taught: Path) -> None:

@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 import pytest
 
-from failing_disk import Files, Recorder, power_cuts, recording
+from failing_disk import FAILS, Files, Recorder, power_cuts, recording
 from fake_bundle import frames
 from lrtflite import Learner
 from lrtflite.errors import StateError
@@ -31,7 +31,9 @@ Case = TypeVar("Case")
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for nothing; power cuts are simulated from the recorded calls, so no disk is flushed."""
     monkeypatch.setattr(regular_file, "PAUSES", (0, 0))
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
 
 
 def answers(learner: Learner) -> bytes:
@@ -140,6 +142,114 @@ def test_a_deep_learner_after_every_power_cut(
         ended.add(answers(learner))
         learner.close()
     assert ended == {before, after}
+
+
+def fingerprint(learner: Learner) -> bytes:
+    """Return everything that a session may change: answers, labels, memory and generator."""
+    memory = learner.memory
+    parts = (memory.codes, memory.slots, memory.marks)
+    rng = learner.committed.rng.bit_generator.state
+    names = (learner.labels, learner.sessions, memory.counter, rng)
+    return answers(learner) + b"".join(map(bytes, parts)) + repr(names).encode()
+
+
+def learn(learner: Learner) -> None:
+    learner.learn(frames(200, 210), "c")
+
+
+CHANGES: dict[str, Callable[[Learner], None]] = {
+    "learn": learn,
+    "undo": Learner.undo,
+    "rename": lambda learner: learner.rename("a", "z"),
+    "forget": lambda learner: learner.forget("a"),
+}
+
+
+@pytest.mark.parametrize("fails", FAILS)
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_failed_change_leaves_the_state_that_its_error_names(
+    open_deep: Callable[..., Learner], tmp_path: Path, name: str, fails: str
+) -> None:
+    """In RAM at once, on disk after a restart, and after a power cut that follows the error."""
+    folder = tmp_path / "state"
+    learner = open_deep(folder)
+    for number, label in enumerate("ab"):
+        learner.learn(frames(10 + number, 20), label)
+    before, files = fingerprint(learner), contents(folder)
+    with recording() as recorder:
+        CHANGES[name](learner)
+    after = fingerprint(learner)
+    learner.close()
+    assert before != after
+    places = [at for at, call in enumerate(recorder.calls) if fails != "flushes" or call == "fsync"]
+    for at in few(places, 12):
+        write_all(folder, files)
+        learner = open_deep(folder)
+
+        def fail(now: int, call: str) -> None:
+            if call != "close" and FAILS[fails](now, at, call):  # noqa: B023
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        with recording(fail) as failed:
+            said = ""
+            try:
+                CHANGES[name](learner)
+            except StateError as error:
+                said = str(error)
+            named = after if not said or "the new state is in place" in said else before
+            where = f"{said} (call {at}, {recorder.calls[at]})"
+            assert fingerprint(learner) == named, where
+        learner.close()
+        may_change = "a power cut may" in said
+        for found in few(list(power_cuts(files, failed.changes, at_end=True)), 3):
+            write_all(tmp_path / "cut", found)
+            reopened = open_deep(tmp_path / "cut")
+            ended = fingerprint(reopened)
+            assert ended == named or (may_change and ended in (before, after)), where
+            reopened.close()
+        reopened = open_deep(folder)
+        assert fingerprint(reopened) == named, where
+        reopened.close()
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_learner_goes_on_after_a_disk_that_failed(
+    open_deep: Callable[..., Learner], tmp_path: Path, name: str
+) -> None:
+    """The next session is that of a learner whose change failed cleanly, or was made."""
+    folder = tmp_path / "state"
+    with open_deep(folder) as learner:
+        for number, label in enumerate("ab"):
+            learner.learn(frames(10 + number, 20), label)
+        files = contents(folder)
+        with recording() as recorder:
+            CHANGES[name](learner)
+    expected = {}
+    for made in (True, False):
+        write_all(folder, files)
+        with open_deep(folder) as learner:
+            if made:
+                CHANGES[name](learner)
+            learner.learn(frames(90, 95), "d")
+            expected[made] = fingerprint(learner)
+    for at in few(range(len(recorder.calls)), 10):
+        write_all(folder, files)
+
+        def fail(now: int, call: str) -> None:
+            if call != "close" and now >= at:  # noqa: B023
+                raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+        with open_deep(folder) as learner:
+            made = True
+            try:
+                with recording(fail):
+                    CHANGES[name](learner)
+            except StateError as error:
+                made = "the new state is in place" in str(error)
+            learner.learn(frames(90, 95), "d")
+            assert fingerprint(learner) == expected[made], at
+        with open_deep(folder) as learner:
+            assert fingerprint(learner) == expected[made], at
 
 
 SESSIONS = """
