@@ -13,8 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Share of a class's frames from which they are worth a warning.
+from lrtflite.counted import counted
+
+# Share of a class's frames that may be of one colour without a warning.
 SHARE = 0.5
+# Frames for each different picture from which they are worth a warning. A camera that is asked more
+# often than it records gives each picture a few times.
+REPEATS = 10
 # Smallest number of frames of a class that is judged.
 SEVERAL = 5
 
@@ -51,9 +56,10 @@ class DullFrames:
                     f"{plain} of {len(rows)} frames of {label} show one colour only; check the "
                     "camera, and teach it again after an undo"
                 )
-            elif different <= SHARE * len(rows):
+            elif different <= max(1, len(rows) // REPEATS):
                 yield (
-                    f"{len(rows)} frames of {label} are {different} different pictures only; "
+                    f"{len(rows)} frames of {label} are {counted(different, 'picture')} again and "
+                    "again; "
                     "check the camera, or show it from more sides"
                 )
 

@@ -231,7 +231,7 @@ def test_a_label_alone_is_not_learned(open_learner: Open, tmp_path: Path) -> Non
     bundle = desk.ship(tmp_path / "shipped")
     assert shipped_labels(bundle) == ("cup",)
     [check] = [c for c in verify_bundle(bundle.path) if c.name == "initial state"]
-    assert check.seen.startswith("1 classes")
+    assert check.seen.startswith("1 class, ")
 
 
 def test_a_disk_that_is_full_leaves_no_bundle(
