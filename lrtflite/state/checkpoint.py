@@ -23,11 +23,11 @@ from lrtflite.state.folder import (
     StateFolder,
     is_foreign,
     kept,
-    leftovers,
     name_of,
     next_number,
     number_of,
     numbers,
+    unfinished,
     unused,
 )
 from lrtflite.state.form import StateForm
@@ -70,7 +70,7 @@ class Checkpoint(StateFolder):
                     f"{min(names)} in it; choose another path"
                 )
             self._lock = FolderLock(self.folder)
-        for name in leftovers(names):
+        for name in unfinished(names):
             with contextlib.suppress(OSError):
                 os.unlink(self.folder / name)
 

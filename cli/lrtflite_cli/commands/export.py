@@ -82,13 +82,10 @@ def command(
     if calibrate is not None:
         check_float(opened)
         frames = _read(calibrate, opened.manifest.input_size, skip_unreadable=skip_unreadable)
-    from lrtflite.system.quiet import quiet_stderr
     from lrtflite_cli.terminal.progress import stages
+    from lrtflite_converters.export.export import export_model
 
     with raising(), stages() as stage:
-        # TensorFlow and its calibrator print notes on stderr.
-        with quiet_stderr():
-            from lrtflite_converters.export.export import export_model
         exported = export_model(opened, learned, files, frames=frames, stage=stage)
     click.echo(_as_json(exported) if as_json else _as_text(exported))
 

@@ -18,6 +18,7 @@ from lrtflite.networks.architecture import NETWORKS
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.convert.writing import SplitNetwork, export_bundle, make_head, write_bundle
 from lrtflite_converters.foreign.features import read_features
+from lrtflite_converters.foreign.trial import try_features
 from lrtflite_converters.keras_models.file import is_of_this_project
 from lrtflite_converters.keras_models.network import LEAST_STRENGTH, MEAN_SQUARE, read_network
 from lrtflite_converters.quantise.calibration import Calibration
@@ -38,7 +39,7 @@ def export_features(
 ) -> Path:
     """Write a bundle whose features are a `.tflite` file; see `export_bundle`."""
     stage(f"fitting {path.name} to the contract")
-    features, origin = read_features(path, scaling)
+    features, origin = read_features(path, scaling, try_features(path, scaling))
     training = options.training(max(features.strength / MEAN_SQUARE, LEAST_STRENGTH))
     labels = slot_labels(options, ())
     trunk = Trunk(Chain((), features.latent_shape))
