@@ -246,6 +246,14 @@ class Learner:
         """Return to the state before the last session (or rename, or forget)."""
         self.committed.undo()
 
+    def reload(self) -> bool:
+        """Adopt the newest state that another learner has committed; return whether there was one.
+
+        This learner must have been opened with `read_only=True` and a state path. Answers come
+        from the old state until the new one is complete, and after any failure.
+        """
+        return self.committed.reload()
+
     def rename(
         self, label: Label | None = None, new: Label | None = None, *, slot: int | None = None
     ) -> None:

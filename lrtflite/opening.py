@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from pathlib import Path
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.labels import label_warnings
 from lrtflite.options import LearnerOptions
+from lrtflite.runtime.model import Model
 from lrtflite.state.checkpoint import Checkpoint
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.initial import fit_memory, read_initial
@@ -15,6 +17,9 @@ from lrtflite.state.reading import Opened
 from lrtflite.verification.trial import try_models
 
 _log = logging.getLogger("lrtflite")
+# A loader of models, and a trial of a bundle's models before they are loaded.
+Load = Callable[..., Model]
+Try = Callable[..., None]
 
 
 def opened_bundle(bundle: str | Path | Bundle, key: str | None) -> Bundle:
@@ -27,17 +32,25 @@ def opened_bundle(bundle: str | Path | Bundle, key: str | None) -> Bundle:
 
 
 def open_committed(
-    bundle: Bundle, path: str | Path | None, options: LearnerOptions
+    bundle: Bundle,
+    path: str | Path | None,
+    options: LearnerOptions,
+    *,
+    load: Load = Model,
+    trial: Try = try_models,
 ) -> CommittedState:
-    """Open the state in the folder `path`, or commit the state of a new learner there."""
+    """Open the state in the folder `path`, or commit the state of a new learner there.
+
+    `trial` runs the models of the bundle in a child process; then `load` loads them here.
+    """
     checkpoint = None if path is None else Checkpoint(path, read_only=options.read_only)
     try:
         folder = None if path is None else Path(path)
-        try_models(bundle, options.runtime, folder, remember=not options.read_only)
+        trial(bundle, options.runtime, folder, remember=not options.read_only)
         if checkpoint is None or checkpoint.is_new:
-            made = _new(bundle, checkpoint, options)
+            made = _new(bundle, checkpoint, options, load)
         else:
-            made = _existing(bundle, checkpoint, options)
+            made = _existing(bundle, checkpoint, options, load)
     except BaseException:
         if checkpoint is not None:
             checkpoint.close()
@@ -47,8 +60,11 @@ def open_committed(
     return made
 
 
-def _new(bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions) -> CommittedState:
-    made = CommittedState(bundle, checkpoint, options.settled(bundle.manifest, None))
+def _new(
+    bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions, load: Load
+) -> CommittedState:
+    settled = options.settled(bundle.manifest, None)
+    made = CommittedState(bundle, checkpoint, settled, load=load)
     initial = read_initial(bundle, made.form)
     if initial is None:
         made.begin()
@@ -61,7 +77,9 @@ def _new(bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions)
     return made
 
 
-def _existing(bundle: Bundle, checkpoint: Checkpoint, options: LearnerOptions) -> CommittedState:
+def _existing(
+    bundle: Bundle, checkpoint: Checkpoint, options: LearnerOptions, load: Load
+) -> CommittedState:
     """Open the newest generation that is whole and that the models take."""
     made: CommittedState | None = None
 
@@ -70,7 +88,7 @@ def _existing(bundle: Bundle, checkpoint: Checkpoint, options: LearnerOptions) -
         settled = options.settled(bundle.manifest, opened.record.meta)
         # Loading models takes longer than another learner's commit, so load them once.
         if made is None or settled != made.options:
-            made = CommittedState(bundle, checkpoint, settled)
+            made = CommittedState(bundle, checkpoint, settled, load=load)
         made.restore_generation(opened, salvage=salvage)
         return made
 

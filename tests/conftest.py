@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 
-from fake_bundle import FakeModel, make_bundle
+from fake_bundle import make_bundle, open_fake
 from lrtflite import Learner
 from lrtflite.runtime.model import installed_runtimes
 from made_bundles import made_by
@@ -101,10 +101,8 @@ def open_learner(demo: Path) -> Iterator[Callable[..., Learner]]:
 
 
 @pytest.fixture
-def open_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Learner]]:
+def open_deep(tmp_path: Path) -> Iterator[Callable[..., Learner]]:
     """Return `open_deep(state, layer, **changes of the manifest)`, with fake models."""
-    monkeypatch.setattr("lrtflite.state.committed.Model", FakeModel)
-    monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
     opened = []
 
     def make(
@@ -113,7 +111,7 @@ def open_deep(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
         folder = tmp_path / layer.replace("/", "-")
         if not folder.exists():
             make_bundle(folder, replay_layer=layer, **changes)
-        opened.append(Learner.open(folder, state, seed=seed))
+        opened.append(open_fake(folder, state, seed=seed))
         return opened[-1]
 
     yield make

@@ -12,6 +12,7 @@ from lrtflite.errors import BundleError
 from lrtflite.files.atomic import check_folder, flush_file, flush_folder
 from lrtflite.files.deferred_signals import undisturbed
 from lrtflite.files.scratch import LOCK, scratch_folder
+from lrtflite.files.temporary_names import BUNDLE_PREFIX, leftovers
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Destination:
         workshop = _workshop(out)
         with _writing(out):
             workshop.mkdir(parents=True, exist_ok=True)
-            with scratch_folder(parent=workshop, prefix=".bundle-") as folder:
+            with scratch_folder(parent=workshop, prefix=BUNDLE_PREFIX) as folder:
                 made = folder / "bundle"
                 made.mkdir()
                 yield made
@@ -103,13 +104,17 @@ def _swap(made: Path, out: Path, *, aside: Path) -> None:
 
 
 def _names(out: Path) -> set[str]:
-    """Return the names in a folder; for a path that is not a folder, its own name."""
+    """Return the names in a folder without leftovers of a killed process.
+
+    For a path that is not a folder, return its own name.
+    """
     if not out.exists() and not out.is_symlink():
         return set()
     if not out.is_dir():
         return {out.name}
     with _writing(out):
-        return {path.name for path in out.iterdir()}
+        found = {path.name for path in out.iterdir()}
+    return found.difference(leftovers(found, files=NAMES))
 
 
 def _workshop(out: Path) -> Path:

@@ -37,14 +37,13 @@ def make_keys(private: Path, public: Path) -> None:
     )
     with writing(private):
         # Nobody else may read it at any moment.
-        handle = os.open(private, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        try:
-            os.write(handle, secret)
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    with writing(public):
-        write_whole(public, open_one)
+        write_whole(private, secret, mode=0o600)
+    try:
+        with writing(public):
+            write_whole(public, open_one)
+    except BaseException:
+        private.unlink()  # half a pair would only be in the way
+        raise
 
 
 def sign_bundle(bundle: Path, key: Path) -> Path:

@@ -6,10 +6,22 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.feeding import NOTHING
 from lrtflite.bundle.manifest import Manifest
-from lrtflite.contract.signatures import ADAPTS, HEAD, SignatureSpec, Sizes, signatures_of
-from lrtflite.runtime.model import Signature, Tensor
+from lrtflite.contract.signatures import ADAPTS, FEATURES, HEAD, SignatureSpec, Sizes, signatures_of
+from lrtflite.errors import BundleError
+from lrtflite.runtime.model import Model, Signature, Tensor
+
+
+def check_contract(bundle: Bundle, features: Model, head: Model) -> None:
+    """Raise BundleError if a model of a bundle breaks the contract."""
+    for name, model in ((FEATURES, features), (HEAD, head)):
+        if problems := breaches(bundle.manifest, name, model.signatures):
+            raise BundleError(
+                f"The manifest of {bundle.path} does not fit its {name}: "
+                f"{'; '.join(problems)}; convert the bundle again"
+            )
 
 
 def breaches(manifest: Manifest, model: str, found: Mapping[str, Signature]) -> list[str]:

@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lrtflite.errors import LrtfliteError
-
-# Name pattern of the temporary files that a power cut or a SIGKILL leaves behind.
-LEFTOVERS = ".*.part*"
+from lrtflite.files.temporary_names import PROBE, part_name
 
 
 @contextmanager
-def replacing(path: str | Path, *, make_folder: bool = True) -> Iterator[Path]:
+def replacing(path: str | Path, *, make_folder: bool = True, mode: int = 0o666) -> Iterator[Path]:
     """Yield a temporary file in the folder of `path`; after the block, replace `path` with it.
 
     The new file and its name are on the disk when this returns. On any failure, the temporary file
     is removed and the old file stays. A link stays a link. For a device such as /dev/null, yield
-    `path` itself. `make_folder` creates the folder of `path` if necessary.
+    `path` itself. `make_folder` creates the folder of `path` if necessary. The umask takes rights
+    from `mode`, as for any other new file.
     """
     if _is_device(path):
         yield Path(path)
@@ -34,11 +32,9 @@ def replacing(path: str | Path, *, make_folder: bool = True) -> Iterator[Path]:
     target = Path(os.path.realpath(path))
     if make_folder and not target.parent.exists():
         target.parent.mkdir(parents=True, exist_ok=True)
-    # The suffix stays, because Keras and numpy choose the format by it.
-    temporary = target.with_name(f".{target.stem}.{secrets.token_hex(4)}.part{target.suffix}")
+    temporary = target.with_name(part_name(target.name))
     try:
-        # Mode 0o666 lets the umask decide, as for any other new file.
-        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
         yield temporary
         flush_file(temporary)
         temporary.replace(target)
@@ -49,9 +45,9 @@ def replacing(path: str | Path, *, make_folder: bool = True) -> Iterator[Path]:
         raise
 
 
-def write_whole(path: str | Path, content: str | bytes) -> None:
+def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o666) -> None:
     """Write a file with `replacing`; text is written as UTF-8."""
-    with replacing(path) as temporary:
+    with replacing(path, mode=mode) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)
 
 
@@ -70,7 +66,8 @@ def check_folder(folder: str | Path) -> None:
     while not os.path.lexists(nearest):  # a circular link has no real path, and stays
         nearest = nearest.parent
     # Create a file, because permission bits do not show that a disk is mounted read-only.
-    with tempfile.TemporaryFile(dir=nearest):
+    prefix, suffix = PROBE
+    with tempfile.TemporaryFile(dir=nearest, prefix=prefix, suffix=suffix):
         pass
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import shutil
@@ -12,10 +13,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from lrtflite.errors import ConversionError, LrtfliteError
 from lrtflite.files.deferred_signals import undisturbed
 
 PREFIX = "lrtflite-"
 LOCK = "lrtflite.lock"
+# Numbers of the errors of a disk without room.
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Scratch:
@@ -26,7 +30,15 @@ class Scratch:
     """
 
     def __init__(self, *, prefix: str = PREFIX, parent: Path | None = None) -> None:
-        parent = parent or Path(tempfile.gettempdir())
+        if parent is None:
+            try:
+                self._make(Path(tempfile.gettempdir()), prefix)
+            except OSError as error:
+                raise no_room(error.strerror or str(error)) from error
+        else:
+            self._make(parent, prefix)
+
+    def _make(self, parent: Path, prefix: str) -> None:
         _sweep(parent, prefix)
         with undisturbed():
             self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
@@ -56,14 +68,47 @@ def scratch_folder(*, prefix: str = PREFIX, parent: Path | None = None) -> Itera
 
 @contextmanager
 def scratch_tempdir() -> Iterator[None]:
-    """Put all temporary files of the block, including those of libraries, into one `Scratch`."""
+    """Put all temporary files of the block, including those of libraries, into one `Scratch`.
+
+    Raise LrtfliteError if there is no room for them.
+    """
     before = tempfile.tempdir
     with scratch_folder() as folder:
         tempfile.tempdir = str(folder)
         try:
             yield
+        except Exception as error:
+            if _is_for_lack_of_room(error, folder):
+                raise no_room(os.strerror(errno.ENOSPC)) from error
+            raise
         finally:
             tempfile.tempdir = before
+
+
+def no_room(why: str) -> LrtfliteError:
+    """Return the error for a folder of temporary files that takes no more."""
+    where = os.environ.get("TMPDIR") or tempfile.gettempdir()
+    return LrtfliteError(
+        f"Cannot write temporary files in {where}: {why}; free some space, or set TMPDIR to a "
+        "folder with more"
+    )
+
+
+def _is_for_lack_of_room(error: BaseException | None, folder: Path) -> bool:
+    """Return whether an error, or one that led to it, is about a full disk and this folder.
+
+    TensorFlow and the TFLite converter have errors of their own, and tell it in words. An error
+    of this project that names another place, such as --out, is about that place.
+    """
+    is_ours = isinstance(error, LrtfliteError) and not isinstance(error, ConversionError)
+    while error is not None:
+        text = str(error)
+        is_full = isinstance(error, OSError) and error.errno in FULL
+        is_full |= os.strerror(errno.ENOSPC) in text
+        if is_full and (not is_ours or str(folder) in text):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
 
 
 def _sweep(parent: Path, prefix: str) -> None:

@@ -143,7 +143,7 @@ class Model:
         self.signatures = {name: _signature(runner) for name, runner in self._runners.items()}
         self._lock = threading.Lock()
         # Signatures that have run. LiteRT packs the weights of a signature when it first runs.
-        self._ran: set[str] = set()
+        self.ran: set[str] = set()
         self.release()
 
     def release(self) -> None:
@@ -170,8 +170,8 @@ class Model:
         """Call one signature; the outputs are copies that stay valid after the next call."""
         with self._lock:
             outputs = self._runners[signature](**inputs)
-            if signature not in self._ran:
-                self._ran.add(signature)
+            if signature not in self.ran:
+                self.ran.add(signature)
                 self.release()
         return {name: np.asarray(value) for name, value in outputs.items()}
 

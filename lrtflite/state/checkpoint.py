@@ -20,11 +20,11 @@ from lrtflite.replay.memory import Content
 from lrtflite.state.folder import (
     StateFolder,
     is_foreign,
-    leftovers,
     name_of,
     next_number,
     numbers,
     temporary,
+    unfinished,
     unused,
 )
 from lrtflite.state.form import StateForm
@@ -76,7 +76,7 @@ class Checkpoint(StateFolder):
                 # Somebody may have made the folder, and not flushed its name.
                 with contextlib.suppress(PermissionError):
                     flush_folder(Path(os.path.realpath(self.folder)).parent)
-        for name in leftovers(names):
+        for name in unfinished(names):
             with contextlib.suppress(OSError):
                 os.unlink(self.folder / name)
 

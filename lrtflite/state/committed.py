@@ -14,15 +14,18 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import DamagedState, LrtfliteError, StateError, StateInPlace
+from lrtflite.files.deferred_signals import undisturbed
 from lrtflite.options import LearnerOptions
 from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime.model import Model
 from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.folder import number_of
 from lrtflite.state.form import StateForm
 from lrtflite.state.history import History
 from lrtflite.state.initial import learned_labels
 from lrtflite.state.models import LoadedModels, restore_models, save_models
 from lrtflite.state.reading import Opened, State, read_opened
+from lrtflite.state.record import Record
 from lrtflite.state.slots import Slots
 
 
@@ -54,9 +57,14 @@ class CommittedState:
     """
 
     def __init__(
-        self, bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions
+        self,
+        bundle: Bundle,
+        checkpoint: Checkpoint | None,
+        options: LearnerOptions,
+        *,
+        load: Callable[..., Model] = Model,
     ) -> None:
-        """Load the models; `begin` or `restore` follows. `options` contains no None."""
+        """Load the models with `load`; `begin` or `restore` follows. `options` contains no None."""
         assert options.replay_size is not None
         assert options.policy is not None
         assert options.threads is not None
@@ -68,7 +76,7 @@ class CommittedState:
         self.slots = Slots(manifest.labels)
         self.history = History()
         self.rng = np.random.Generator(np.random.PCG64(options.seed))
-        loaded = LoadedModels.of(bundle, options, Model)
+        loaded = LoadedModels.of(bundle, options, load)
         self.features, self.adapting = loaded.features, loaded.adapting
         self.serving, self.working = loaded.serving, loaded.working
         # Held by a caller that needs moments, weights and labels of the same state.
@@ -76,6 +84,8 @@ class CommittedState:
         self.learned = np.zeros(manifest.slots, bool)
         self.form = StateForm.of(bundle, self.serving.signatures, self.features.signatures)
         self._checkpoint = checkpoint
+        # Number and record of the generation that was opened.
+        self._generation: tuple[int, Record] | None = None
         # The committed content of `memory`, which a change may have replaced already.
         self._content = self.memory.content
         self._read_only = options.read_only
@@ -202,6 +212,49 @@ class CommittedState:
         self._made = replace(made, memory=replace(made.memory, rows=content.rows))
         self._settle()
 
+    def reload(self) -> bool:
+        """Answer from the newest generation in the folder; return whether that is another one.
+
+        On any failure, and if every newer generation is damaged, the state stays as it is.
+        """
+        folder = self._checkpoint
+        if folder is None or not self._read_only:
+            raise StateError(
+                "Expected a learner opened with read_only=True and a state path, got one that "
+                "holds the newest state itself; open another one to follow a writer"
+            )
+
+        def take(opened: Opened, salvage: bool) -> bool:
+            found = number_of(opened.path), opened.record
+            is_older = self._generation is not None and found[0] < self._generation[0]
+            if found == self._generation or (is_older and folder.damaged):
+                return False
+            self._adopt(opened, salvage=salvage)
+            return True
+
+        with self.alone():
+            if self._closed:
+                raise StateError("This learner is closed; open the bundle and its state again")
+            self._rng_before = None  # nothing to revert: a reader draws no numbers
+            folder.damaged.clear()
+            folder.check_names(may_be_new=False)
+            return folder.newest(take)
+
+    def _adopt(self, opened: Opened, *, salvage: bool) -> None:
+        """Do the same as `restore_generation`, but put everything back on any failure."""
+        memory, kept = self.memory, (self.memory.capacity, self.memory.policy)
+        before = Commit(self._tensors(), self.learned, self.slots, self.history, self._content)
+        with undisturbed(), self.answering:
+            try:
+                memory.capacity = opened.record.meta["replay_size"]
+                memory.policy = opened.record.meta["policy"]
+                self.restore_generation(opened, salvage=salvage)
+            except BaseException:
+                memory.capacity, memory.policy = kept
+                self.take_memory(before.memory)
+                self._take_over(before)
+                raise
+
     def close(self) -> None:
         """Release the state path; a running change ends first, and is not committed."""
         self._closed = True
@@ -252,6 +305,7 @@ class CommittedState:
                 f"Expected a state that the models take, got: {error}; restore {opened.path} "
                 "from a copy, or open a new state path"
             ) from error
+        self._generation = number_of(opened.path), opened.record
         if not self._read_only:
             self._checkpoint.took(opened, state)
 

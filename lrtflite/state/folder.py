@@ -12,6 +12,7 @@ from typing import TypeVar
 from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.files.reading import patiently
+from lrtflite.files.temporary_names import generation_part, leftovers
 from lrtflite.state.form import StateForm
 from lrtflite.state.reading import Opened, State, open_state, read_opened
 from lrtflite.state.record import READ_FORMATS, Record
@@ -22,7 +23,6 @@ MOST_NUMBER = 10**12 - 1
 GENERATION = re.compile(rf"state-{_NUMBER}\.safetensors", re.ASCII)
 _NUMBERED = re.compile(rf"(?:state|tensors|rows)-{_NUMBER}\.(?:safetensors|damaged)", re.ASCII)
 _PART = re.compile(rf"(?:tensors|rows)-{_NUMBER}\.safetensors", re.ASCII)
-_LEFTOVER = re.compile(rf"\.state-{_NUMBER}\.part", re.ASCII)
 # Generations of states before format 5.
 EARLIER = re.compile(r"state-\d{8}\.npz", re.ASCII)
 # A file of ours that is not part of the state.
@@ -51,18 +51,18 @@ def next_number(names: Iterable[str]) -> int:
     return number
 
 
-def leftovers(names: Iterable[str]) -> list[str]:
-    """Return the names of unfinished generations."""
-    return [name for name in names if _LEFTOVER.fullmatch(name)]
+def unfinished(names: Iterable[str]) -> list[str]:
+    """Return the names of files that were being written when a process was killed."""
+    return leftovers(names, files=(CHECKED_FILE,))
 
 
 def is_foreign(names: Iterable[str]) -> bool:
     """Return whether a folder holds other files and no state."""
-    own = (_NUMBERED, _LEFTOVER)
-    found = [name for name in names if name != CHECKED_FILE]
+    found = list(names)
     if any(GENERATION.fullmatch(name) or EARLIER.fullmatch(name) for name in found):
         return False
-    return not all(any(each.fullmatch(name) for each in own) for name in found)
+    own = {CHECKED_FILE, *unfinished(found)}
+    return not all(name in own or _NUMBERED.fullmatch(name) for name in found)
 
 
 def unused(names: Iterable[str], records: Iterable[Record]) -> list[str]:
@@ -73,7 +73,7 @@ def unused(names: Iterable[str], records: Iterable[Record]) -> list[str]:
 
 def temporary(folder: Path, number: int) -> Path:
     """Return the path of a generation that is being written."""
-    return folder / f".state-{number:08d}.part"
+    return folder / generation_part(number)
 
 
 _log = logging.getLogger("lrtflite")

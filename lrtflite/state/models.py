@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
-from lrtflite.contract.checking import breaches
-from lrtflite.contract.signatures import FEATURES, HEAD, ZERO
-from lrtflite.errors import BundleError
+from lrtflite.contract.checking import check_contract
+from lrtflite.contract.signatures import ZERO
 from lrtflite.options import LearnerOptions
 from lrtflite.runtime.model import Model
 
@@ -40,12 +39,7 @@ class LoadedModels:
         of_features = {**running, **bundle.loaded(FEATURES_FILE)}
         features = load(bundle.features, prepare=True, **of_features)
         serving = load(bundle.head, **of_head)
-        for name, model in ((FEATURES, features), (HEAD, serving)):
-            if problems := breaches(bundle.manifest, name, model.signatures):
-                raise BundleError(
-                    f"The manifest of {bundle.path} does not fit its {name}: "
-                    f"{'; '.join(problems)}; convert the bundle again"
-                )
+        check_contract(bundle, features, serving)
         if options.read_only:
             return cls(features, serving, serving, features)
         working = load(bundle.head, **of_head)

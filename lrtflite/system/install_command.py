@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 NAME = "lrtflite"
-CLONE = Path(__file__).parent.parent
+CLONE = Path(__file__).resolve().parents[2]
 
 
 def install_command(extra: str, *, clone: Path = CLONE, origin: str | None = None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -12,8 +11,8 @@ from contextlib import contextmanager
 def quiet_stderr() -> Iterator[None]:
     """Discard everything written to stderr in the block, even from C++; exceptions still pass."""
     stderr = os.dup(2)
-    with tempfile.TemporaryFile() as notes:
-        os.dup2(notes.fileno(), 2)
+    with open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
         try:
             yield
         finally:

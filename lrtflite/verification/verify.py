@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from lrtflite.bundle.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, Bundle
 from lrtflite.bundle.manifest import Manifest
@@ -25,11 +25,12 @@ from lrtflite.contract.golden import (
     run_golden,
 )
 from lrtflite.contract.signatures import FEATURES, HEAD
-from lrtflite.errors import BundleError, LrtfliteError
+from lrtflite.errors import LrtfliteError
 from lrtflite.runtime.flatbuffer import custom_ops, read_ops
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.state.initial import check_initial
-from lrtflite.verification.trial import run_child
+from lrtflite.verification.child import run_child
+from lrtflite.verification.limits import trial_limits
 
 
 def verify_bundle(
@@ -41,17 +42,18 @@ def verify_bundle(
 ) -> list[Check]:
     """Return all checks of a bundle; raise BundleError for damaged files, or models that crash.
 
-    The models run in a child process, so that a crash becomes an error.
+    The models run in a child process, within the limits of a trial.
     """
-    Bundle.open(path, require_signature=require_signature)
+    bundle = Bundle.open(path, require_signature=require_signature)
     pick_runtime(runtime)
     key = [] if require_signature is None else [str(require_signature)]
-    words = ["--json", str(threads), *key]
-    said = run_child("lrtflite.verification.verify", Path(path), runtime, *words)
-    found = json.loads(said.splitlines()[-1])
-    if isinstance(found, str):
-        raise BundleError(found)
-    checks = [Check(**each) for each in found]
+    found = run_child(
+        "lrtflite.verification.verify",
+        *(str(path), runtime, str(threads), *key),
+        what=f"a trial of {bundle.path}",
+        limits=trial_limits(bundle.manifest.measured),
+    )
+    checks = [Check(**each) for each in json.loads(found)]
     if require_signature is not None:
         checks.insert(0, Check("signature", True, f"signed with {require_signature}"))
     return checks
@@ -126,19 +128,15 @@ def check_golden(
             yield compare_changes(name, prefix, tensors, found, golden)
 
 
-def main(path: str, runtime: str, *words: str) -> int:
-    """Print what failed; return 0 or 1: `python -m lrtflite.verification.verify BUNDLE RUNTIME`.
+def in_child(stream: BinaryIO, path: str, runtime: str, threads: str, *key: str) -> bytes:
+    """Return all checks of a bundle, as JSON."""
+    required = key[0] if key else None
+    checks = verify_here(path, runtime=runtime, threads=int(threads), require_signature=required)
+    return json.dumps([asdict(check) for check in checks]).encode()
 
-    With `--json THREADS [KEY]`, print all checks, or the error, as one line of JSON.
-    """
-    if words:
-        threads, key = int(words[1]), words[2] if len(words) > 2 else None
-        try:
-            checks = verify_here(path, runtime=runtime, threads=threads, require_signature=key)
-            print(json.dumps([asdict(check) for check in checks]))
-        except LrtfliteError as error:
-            print(json.dumps(str(error)))
-        return 0
+
+def main(path: str, runtime: str) -> int:
+    """Print what failed; return 0 or 1: `python -m lrtflite.verification.verify BUNDLE RUNTIME`."""
     try:
         failed = [check for check in verify_here(path, runtime=runtime) if not check.passed]
     except LrtfliteError as error:

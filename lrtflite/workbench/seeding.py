@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -18,11 +19,13 @@ from lrtflite.state.history import History
 from lrtflite.state.reading import write_state
 
 
-def seed_memory(bundle: Path, frames: Path) -> None:
+def seed_memory(
+    bundle: Path, frames: Path, *, open_learner: Callable[..., Learner] = Learner.open
+) -> None:
     """Write the state of a learner after one session, with all its latents in the memory."""
     with np.load(frames, allow_pickle=False) as archive:
         images, slots = archive["images"], archive["slots"]
-    with Learner.open(bundle, replay_size=len(images)) as learner:
+    with open_learner(bundle, replay_size=len(images)) as learner:
         latents = learner.extract(images)
         if learner.learned:
             learner.memory.update(latents, slots, session=1, rng=np.random.default_rng(0))

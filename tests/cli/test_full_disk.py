@@ -16,6 +16,8 @@ from lrtflite import Learner
 from lrtflite.errors import StateError
 from lrtflite.state.folder import newest_state
 
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
@@ -116,3 +118,41 @@ def test_the_command_learn_says_that_nothing_was_lost(
     assert contents(state) == files
     done = run_cli("predict", demo, state, things / "amber" / "001.png")
     assert done.stdout.startswith(f"{things / 'amber' / '001.png'}: amber ")
+
+
+def test_keys_are_whole_or_not_there(small_disk: Path, run_cli: Run) -> None:
+    pytest.importorskip("cryptography")
+    filler = fill(small_disk)
+    key = small_disk / "key"
+    line = "Error: Cannot write"
+    done = run_cli("keygen", key)
+    assert (done.returncode, done.stderr.count("\n")) == (1, 1)
+    assert done.stderr.startswith(line)
+    assert {path.name for path in small_disk.iterdir()} == {"filler"}
+    # Room for one of the two: a page for the private key, none for the public one.
+    os.truncate(filler, filler.stat().st_size - 4096)
+    done = run_cli("keygen", key)
+    assert done.returncode == 1
+    assert {path.name for path in small_disk.iterdir()} == {"filler"}
+    filler.unlink()
+    assert run_cli("keygen", key).returncode == 0
+    assert (key.stat().st_mode & 0o777, key.stat().st_size > 100) == (0o600, True)
+
+
+def test_a_conversion_without_room_for_temporary_files(
+    small_disk: Path, run_cli: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tensorflow")
+    filler = fill(small_disk)
+    os.truncate(filler, filler.stat().st_size - 200_000)
+    monkeypatch.setenv("TMPDIR", str(small_disk))
+    done = run_cli("convert", "--replay-layer", "pool6", "--out", tmp_path / "out")
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    [last] = done.stderr.splitlines()[-1:]
+    assert last == (
+        f"Error: Cannot write temporary files in {small_disk}: No space left on device; free some "
+        "space, or set TMPDIR to a folder with more"
+    )
+    assert not (tmp_path / "out").exists()
+    assert {path.name for path in small_disk.iterdir()} == {"filler"}

@@ -14,7 +14,7 @@ import pytest
 
 from lrtflite.errors import LrtfliteError
 from lrtflite.files import atomic as whole_file
-from lrtflite.files.atomic import LEFTOVERS, check_writable, replacing, write_whole, writing
+from lrtflite.files.atomic import check_writable, replacing, write_whole, writing
 
 
 def names(folder: Path) -> list[str]:
@@ -78,7 +78,7 @@ def test_the_temporary_file_has_the_suffix_and_the_folder(tmp_path: Path) -> Non
         assert temporary != path
         assert (temporary.parent, temporary.suffix) == (tmp_path, ".keras")
         # The leftover of a power cut at this moment can be found.
-        assert list(tmp_path.glob(LEFTOVERS)) == [temporary]
+        assert list(tmp_path.glob(".*.part*")) == [temporary]
         temporary.unlink()
         temporary.write_text("made again, as some libraries do")
     assert path.read_text() == "made again, as some libraries do"

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fake_bundle import SHAPE, FakeModel, make_bundle
+from fake_bundle import SHAPE, make_bundle, open_fake
 from learning import TRAINING, frames_of, latents_of
 from lrtflite import Learner
-from lrtflite.errors import InputError
+from lrtflite.errors import InputError, LrtfliteError
 from lrtflite.state.slots import Slots
 
 Open = Callable[..., Learner]
@@ -68,11 +68,9 @@ class Intruder:
 
 
 @pytest.fixture
-def open_adapting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Learner]:
+def open_adapting(tmp_path: Path) -> Iterator[Learner]:
     """Return a learner with adapting moments that has learned two grey objects."""
-    monkeypatch.setattr("lrtflite.state.committed.Model", FakeModel)
-    monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
-    with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
+    with open_fake(make_bundle(tmp_path / "bundle")) as learner:
         for value, label in ((10, "dark"), (30, "grey")):
             learner.learn(frame(value), label)
         yield learner
@@ -221,3 +219,44 @@ def test_a_session_saves_its_head_once(open_learner: Open, tmp_path: Path) -> No
     learner.committed.working.run = record  # type: ignore[method-assign]
     learner.learn_latents(latents_of(0), "cup", training=TRAINING)
     assert calls.count("save") == 1
+
+
+def test_any_thread_may_ask_and_only_one_change_runs(open_learner: Open) -> None:
+    """Other changes are refused at once, and no answer or error is anything else."""
+    learner = open_learner()
+    learner.learn_latents(latents_of(0), "old", training=TRAINING)
+    enough, odd, refused = threading.Event(), list[BaseException](), list[str]()
+    frame = frames_of(0)[0]
+
+    def again(call: Callable[[], object]) -> Callable[[], None]:
+        def run() -> None:
+            while not enough.is_set():
+                try:
+                    call()
+                except LrtfliteError as error:
+                    refused.append(str(error))
+                except BaseException as error:
+                    odd.append(error)
+
+        return run
+
+    def ask() -> None:
+        [found] = learner.predict(frame)
+        assert "old" in [each.label for each in found]
+        assert learner.probabilities(learner.extract(frame)).sum() == pytest.approx(1, abs=1e-5)
+        assert "old" in learner.learned
+
+    def learn(label: str) -> Callable[[], object]:
+        return lambda: learner.learn_latents(latents_of(1, 10), label, training=TRAINING)
+
+    calls = [ask, ask, learn("new"), learn("newer"), learner.snapshot]
+    threads = [threading.Thread(target=again(call)) for call in calls]
+    for thread in threads:
+        thread.start()
+    enough.wait(1.5)
+    enough.set()
+    for thread in threads:
+        thread.join()
+    assert odd == []
+    assert {text.partition(";")[0] for text in refused} == {"A session is running already"}
+    assert learner.sessions > 2

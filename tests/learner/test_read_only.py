@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +17,7 @@ import pytest
 from learning import TRAINING, latents_of
 from lrtflite import Learner
 from lrtflite.errors import StateError
+from lrtflite.state.models import restore_models
 
 Open = Callable[..., Learner]
 
@@ -80,6 +84,144 @@ def test_several_may_read_what_one_writes(open_learner: Open, tmp_path: Path) ->
         thread.join()
     assert seen == sorted(seen)
     assert seen[-1] > seen[0]
+
+
+SESSION = """
+import sys
+import numpy as np
+from lrtflite import Learner
+with Learner.open(*sys.argv[1:3], replay_size=300, policy="balanced") as learner:
+    shape = learner.bundle.manifest.latent_shape
+    learner.learn_latents(np.random.default_rng(7).random((12, *shape), np.float32), "hat")
+"""
+
+
+def test_reload_adopts_what_another_process_committed(open_learner: Open, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    writer = open_learner(state)
+    writer.learn_latents(latents_of(0), "cup", training=TRAINING)
+    reader = open_learner(state, read_only=True, replay_size=None)
+    assert not reader.reload()
+    writer.close()
+    command = [sys.executable, "-c", SESSION, str(reader.bundle.path), str(state)]
+    subprocess.run(command, check=True, capture_output=True)
+    assert (reader.learned, reader.sessions) == (("cup",), 1)
+    before = content(state)
+    assert reader.reload()
+    assert (reader.learned, reader.sessions) == (("cup", "hat"), 2)
+    assert (reader.memory.capacity, reader.memory.policy) == (300, "balanced")
+    assert not reader.reload()
+    fresh = open_learner(state, read_only=True, replay_size=None)
+    probes = latents_of(0, 9)
+    np.testing.assert_array_equal(reader.probabilities(probes), fresh.probabilities(probes))
+    np.testing.assert_array_equal(reader.memory.codes, fresh.memory.codes)
+    assert content(state) == before
+
+
+def test_reload_follows_an_undo(open_learner: Open, tmp_path: Path) -> None:
+    writer = open_learner(tmp_path)
+    for number, label in enumerate(("cup", "hat")):
+        writer.learn_latents(latents_of(number), label, training=TRAINING)
+    reader = open_learner(tmp_path, read_only=True)
+    writer.undo()
+    assert reader.reload()
+    assert reader.learned == ("cup",)
+
+
+@pytest.mark.parametrize("how", ["cut", "gone", "other bundle", "models"])
+def test_after_a_failed_reload_the_old_state_answers(
+    open_learner: Open, tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = tmp_path / "state"
+    writer = open_learner(state)
+    writer.learn_latents(latents_of(0), "cup", training=TRAINING)
+    reader = open_learner(state, read_only=True)
+    expected = reader.probabilities(latents_of(0, 5))
+    for number in (1, 2, 3):
+        writer.learn_latents(latents_of(number), f"hat {number}", training=TRAINING)
+    writer.close()
+    if how == "gone":
+        shutil.rmtree(state)
+    elif how == "models":
+        # Each generation fails once the models have taken it; then the old state is put back.
+        failing = iter([True, False, True, False, True, False, True, False])
+
+        def fail_first(arrays: Any, head: Any, features: Any) -> Any:
+            found = restore_models(arrays, head, features)
+            if next(failing):
+                raise RuntimeError("odd")
+            return found
+
+        monkeypatch.setattr("lrtflite.state.committed.restore_models", fail_first)
+    else:
+        for path in state.glob("state-*"):
+            whole = path.read_bytes()
+            identity = reader.bundle.identity.encode()
+            assert identity in whole
+            swapped = whole.replace(identity, b"0" * len(identity))
+            path.write_bytes(whole[:-50] if how == "cut" else swapped)
+    with pytest.raises(StateError):
+        reader.reload()
+    np.testing.assert_array_equal(reader.probabilities(latents_of(0, 5)), expected)
+    assert (reader.learned, reader.sessions) == (("cup",), 1)
+
+
+def test_reload_never_goes_back_behind_a_damaged_generation(
+    open_learner: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    state, spare = tmp_path / "state", tmp_path / "spare"
+    writer = open_learner(state)
+    writer.learn_latents(latents_of(0), "cup", training=TRAINING)
+    shutil.copytree(state, spare)
+    writer.learn_latents(latents_of(1), "hat", training=TRAINING)
+    reader = open_learner(state, read_only=True)
+    writer.close()
+    # The generation that was opened is gone, a newer one is damaged, and older ones are whole.
+    newest = max(state.glob("state-*.safetensors"))
+    newest.rename(state / "state-00000009.safetensors").write_bytes(b"damaged")
+    shutil.copytree(spare, state, dirs_exist_ok=True)
+    assert not reader.reload()
+    assert reader.learned == ("cup", "hat")
+    assert "using the generation before it" in caplog.text
+
+
+def test_who_cannot_reload(open_learner: Open, tmp_path: Path) -> None:
+    for learner in (open_learner(tmp_path / "a"), open_learner(read_only=True)):
+        with pytest.raises(StateError, match="opened with read_only=True and a state path"):
+            learner.reload()
+    reader = open_learner(tmp_path / "a", read_only=True)
+    reader.close()
+    with pytest.raises(StateError, match="is closed"):
+        reader.reload()
+
+
+def test_answers_during_reloads_are_of_one_state(open_learner: Open, tmp_path: Path) -> None:
+    """One thread reloads while another asks: no answer mixes labels and weights of two states."""
+    writer = open_learner(tmp_path)
+    for number, label in enumerate(("cup", "hat")):
+        writer.learn_latents(latents_of(number), label, training=TRAINING)
+    reader = open_learner(tmp_path, read_only=True)
+    probe, known, seen = latents_of(0, 2), {}, list[tuple[tuple[str, ...], bytes]]()
+    known[reader.learned] = {reader.probabilities(probe).tobytes()}
+    enough = threading.Event()
+
+    def ask() -> None:
+        while not enough.is_set():
+            with reader.committed.answering:
+                seen.append((reader.learned, reader.probabilities(probe).tobytes()))
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    try:
+        for number in range(2, 8):
+            writer.learn_latents(latents_of(number), f"mug {number}", training=TRAINING)
+            known.setdefault(writer.learned, set()).add(writer.probabilities(probe).tobytes())
+            assert reader.reload()
+    finally:
+        enough.set()
+        thread.join()
+    assert all(answer in known[learned] for learned, answer in seen)
+    assert len({learned for learned, _ in seen}) > 1
 
 
 def test_a_folder_without_a_state(open_learner: Open, tmp_path: Path) -> None:

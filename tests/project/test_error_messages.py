@@ -27,7 +27,6 @@ EXEMPT = {
     ("converters/lrtflite_converters/tflite/convert.py", "{_explain(error)}"),
     ("lrtflite/host/training/options.py", "{error} (--freeze-below)"),
     ("cli/lrtflite_cli/commands/simulate.py", "{line}"),
-    ("lrtflite/verification/verify.py", "{found}"),
 }
 
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fake_bundle import SHAPE, FakeModel, make_bundle
-from lrtflite import Learner
+from fake_bundle import SHAPE, make_bundle, open_fake
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.session.run import few_classes, without_effect
 
@@ -34,11 +33,9 @@ def test_a_trunk_should_learn_several_classes_first(demo: Path) -> None:
 def test_a_learner_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr("lrtflite.state.committed.Model", FakeModel)
-    monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
     # The fake head has five slots, too few for the advice.
     monkeypatch.setattr("lrtflite.session.run.ENOUGH", 4)
-    with Learner.open(make_bundle(tmp_path / "bundle")) as learner:
+    with open_fake(make_bundle(tmp_path / "bundle")) as learner:
         for value in (10, 20, 30):
             learner.learn(np.full(SHAPE, value, np.uint8), f"{value}")
     assert [

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.bundle.bundle import Bundle
-from lrtflite_converters.export.export import export_model
-from lrtflite_converters.export.request import FLOAT, INT8, Files, read_learned
+from lrtflite_converters.export.making import made_model
+from lrtflite_converters.export.request import FLOAT, INT8, read_learned
 
 
 def main(folder: Path) -> None:
@@ -23,8 +23,12 @@ def main(folder: Path) -> None:
         bundle, frames = Bundle.open(folder / name), np.load(folder / f"{name}.npy")
         learned = read_learned(bundle, state)
         for numbers, calibration in ((FLOAT, None), (INT8, frames)):
-            files = Files(folder / f"{name}-{numbers}" / "model.tflite")
-            export_model(bundle, learned, files, frames=calibration)
+            made = folder / f"{name}-{numbers}"
+            made.mkdir()
+            # In this process, because `export_model` would load TensorFlow again for each.
+            header, content = made_model(bundle, learned, name="model", frames=calibration)
+            (made / "model.tflite").write_bytes(content)
+            (made / "labels.txt").write_text("".join(f"{x}\n" for x in header["labels"]))
 
 
 if __name__ == "__main__":

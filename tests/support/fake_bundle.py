@@ -14,14 +14,16 @@ from typing import Any
 import numpy as np
 
 from learning import DEFAULTS
-from lrtflite import Training
-from lrtflite.bundle.bundle import FILES
+from lrtflite import Learner, Training
+from lrtflite.bundle.bundle import FILES, Bundle
 from lrtflite.bundle.feeding import Feeding
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.contract.checking import breaches
 from lrtflite.contract.signatures import FEATURES, HEAD, Sizes, signatures_of
 from lrtflite.files.digest import digest
+from lrtflite.opening import open_committed
+from lrtflite.options import LearnerOptions
 from lrtflite.runtime.model import Signature, Tensor
 
 SIZE, SLOTS, BATCH, NEW = 4, 5, 6, 3
@@ -210,6 +212,13 @@ class FakeModel:
             {"inputs": inputs, "outputs": outputs, "": {}}[spec.tensors].update(own)
             found[name] = Signature(inputs, outputs)
         return found
+
+
+def open_fake(bundle: Path, state: Path | None = None, **options: Any) -> Learner:
+    """Open a learner with fake models, which are not tried first."""
+    opened, chosen = Bundle.open(bundle), LearnerOptions(**options)
+    load: Any = FakeModel
+    return Learner(open_committed(opened, state, chosen, load=load, trial=lambda *_, **__: None))
 
 
 def frames(*values: int) -> np.ndarray:

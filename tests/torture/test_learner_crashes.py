@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -23,6 +24,8 @@ from fake_bundle import frames
 from lrtflite import Learner
 from lrtflite.errors import StateError
 from lrtflite.files import reading as regular_file
+from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.verification import trial
 from states import contents, write_all
 
 TIMES = int(os.environ.get("LRTFLITE_TORTURE", "1"))
@@ -308,3 +311,84 @@ def test_kills_at_random_lose_nothing_that_was_committed(demo: Path, tmp_path: P
             found = learner.probabilities(probes).tobytes().hex()
         assert least == 0 or found == expected[least - 1]
     assert least > 0
+
+
+OPENING = """
+import sys
+from lrtflite import Learner
+print("go", flush=True)
+Learner.open(*sys.argv[1:3])
+print("open", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_kills_at_random_in_the_first_opening(demo: Path, tmp_path: Path) -> None:
+    """Whatever a kill leaves, the folder opens, and so does one that is killed again and again."""
+    rng, often, left = np.random.default_rng(0), tmp_path / "often", set[str]()
+    longest = 0.0
+    for number in range(4 * TIMES):
+        folder = often if number % 3 == 2 else tmp_path / f"{number}"
+        command = [sys.executable, "-c", OPENING, str(demo), str(folder)]
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"go\n"
+            started = time.monotonic()
+            if number == 0:  # the first one shows how long it takes
+                assert process.stdout.readline() == b"open\n"
+                longest = 1.2 * (time.monotonic() - started)
+            else:
+                time.sleep(float(rng.uniform(0, longest)))
+            process.kill()
+        if folder.exists():
+            left.update(path.name for path in folder.iterdir())
+        if folder != often:
+            check_opens(demo, folder)
+    check_opens(demo, often)
+
+
+def check_opens(bundle: Path, folder: Path) -> None:
+    """Open a folder and learn; nothing that was being written is left."""
+    with Learner.open(bundle, folder) as learner:
+        shape = learner.bundle.manifest.latent_shape
+        learner.learn_latents(np.zeros((1, *shape), np.float32), "cup")
+    assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+
+
+def test_a_kill_at_every_call_of_the_first_opening(
+    open_deep: Callable[..., Learner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial is replaced by its record, so that only calls to the disk are left."""
+    monkeypatch.setattr("lrtflite.verification.trial.run_child", lambda *_, **__: b"")
+    bundle = open_deep().bundle
+
+    def opened(folder: Path) -> None:
+        trial.passed.clear()
+        checkpoint = Checkpoint(folder)
+        trial.try_models(bundle, "auto", folder)
+        checkpoint.close()
+        open_deep(folder).close()
+
+    with recording() as recorder:
+        opened(tmp_path / "whole")
+    seen = set[str]()
+    for number in few(range(len(recorder.calls)), 40):
+        folder = tmp_path / f"{number}"
+        child = os.fork()
+        if child == 0:
+
+            def kill(at: int, _: str) -> None:
+                if at == number:  # noqa: B023
+                    os.kill(os.getpid(), signal.SIGKILL)
+
+            with recording(kill):
+                opened(folder)
+            vars(os)["_exit"](0)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        if folder.exists():
+            seen.update(re.sub("[0-9a-f]{8}", "*", path.name) for path in folder.iterdir())
+        opened(folder)
+        assert not [path.name for path in folder.iterdir() if path.name.startswith(".")]
+    assert {".checked.*.part.json", ".state-*.part"} <= seen

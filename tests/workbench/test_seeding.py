@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fake_bundle import FEEDING, TRAINING, FakeModel, frames, make_bundle
+from fake_bundle import FEEDING, TRAINING, frames, make_bundle, open_fake
 from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.state.reading import read_state
 from lrtflite.workbench.seeding import seed_memory
@@ -16,18 +16,16 @@ from lrtflite.workbench.seeding import seed_memory
 
 @pytest.mark.parametrize(("strategy", "gathers"), [("steps", "nothing"), ("gathering", "session")])
 def test_a_head_that_does_not_start_from_a_classifier_is_taught(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, strategy: str, gathers: str
+    tmp_path: Path, strategy: str, gathers: str
 ) -> None:
     """Sums of a closed form never see stored latents again, so they must see them first."""
-    monkeypatch.setattr("lrtflite.state.committed.Model", FakeModel)
-    monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
     labels = ("cup", None, "ball", None, None)
     training = replace(TRAINING, feeding=replace(FEEDING, gathers=gathers))
     facts = {"labels": labels, "strategy": strategy}
     bundle = make_bundle(tmp_path / "bundle", training=training, **facts)
     archive = tmp_path / "frames.npz"
     np.savez(archive, images=frames(10, 20, 30), slots=np.array([0, 2, 2], np.int32))
-    seed_memory(bundle, archive)
+    seed_memory(bundle, archive, open_learner=open_fake)
     state = read_state(bundle / INITIAL_FILE)
     assert state.meta["learned"] == [True, False, True, False, False]
     assert tuple(state.meta["labels"]) == labels

@@ -11,7 +11,7 @@ from lrtflite.counted import classes_text
 from lrtflite_cli.options.data import skip_unreadable
 from lrtflite_cli.options.learner import signature_option
 from lrtflite_cli.terminal.interrupts import raising
-from lrtflite_cli.terminal.output import say, say_json, without_runtime_notes
+from lrtflite_cli.terminal.output import say, say_json
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,11 +84,9 @@ def command(
         check_float(opened)
         frames = _read(calibrate, opened.manifest.input_size, skip_unreadable=skip_unreadable)
     from lrtflite_cli.terminal.progress import stages
+    from lrtflite_converters.export.export import export_model
 
     with raising(), stages() as stage:
-        # TensorFlow and its calibrator print notes on stderr.
-        with without_runtime_notes():
-            from lrtflite_converters.export.export import export_model
         exported = export_model(opened, learned, files, frames=frames, stage=stage)
     if as_json:
         say_json(_as_json(exported))

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-import importlib.metadata
+import io
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable
+from typing import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
-from lrtflite.contract.signatures import ZERO
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.files.atomic import replacing, writing
-from lrtflite_converters.export.baking import baked_graph
-from lrtflite_converters.export.classes import keep_classes
-from lrtflite_converters.export.folding import fold
-from lrtflite_converters.export.int8 import quantise
-from lrtflite_converters.export.metadata import model_metadata, with_files
-from lrtflite_converters.export.request import FLOAT, INT8, LABELS_FILE, Files, Learned
-from lrtflite_converters.export.settling import interpreter, settle
-from lrtflite_converters.tflite.graph import Graph
-from lrtflite_converters.tflite.graph_file import load, to_bytes
-from lrtflite_converters.tflite.joining import join
+from lrtflite.verification.child import run_child
+from lrtflite.verification.limits import TENSORFLOW_MB, trial_limits
+from lrtflite.verification.trial import packed
+from lrtflite_converters.export.request import FRAMES, Files, Learned
 
-FACTS_FILE = "lrtflite.json"
-FRAMES, PROBABILITIES = "frames", "probabilities"
 Stage = Callable[[str], None]
 
 
@@ -56,84 +46,25 @@ def export_model(
     """Write the model of a bundle with what was learned, in int8 if there are `frames`.
 
     `learned` is None for a bundle without a state, whose models have the values from conversion.
+    A child process makes the model, because TensorFlow runs the bundle's models for it.
     """
-    contents = {name: _content(bundle, name) for name in (FEATURES_FILE, HEAD_FILE)}
-    if learned is None:
-        learned = learned_as_converted(bundle, contents[HEAD_FILE])
-    stage("joining both models")
-    graph = inference_graph(bundle, contents, learned)
+    stage("joining both models" + ("" if frames is None else f", in int8 by {len(frames)} frames"))
+    arrays = {} if learned is None else learned.to_arrays()
     if frames is not None:
-        stage(f"quantising with {len(frames)} frames")
-        graph = quantise(graph, frames)
-    numbers = FLOAT if frames is None else INT8
-    if bundle.manifest.latent_dtype == INT8:
-        numbers = f"{FLOAT} above {INT8} features"
-    labels = "".join(f"{label}\n" for label in learned.labels)
-    facts = json.dumps(_facts(bundle, learned, numbers), indent=2) + "\n"
-    description = f"{bundle.manifest.network}, {bundle.manifest.strategy}, by lrtflite"
-    metadata = model_metadata(
-        name=files.model.stem, description=description, labels_file=LABELS_FILE
+        arrays[FRAMES] = frames
+    buffer = io.BytesIO()
+    np.savez(buffer, **arrays)
+    answer = run_child(
+        "lrtflite_converters.export.making",
+        *(str(bundle.path), files.model.stem),
+        what=f"an export of {bundle.path}",
+        limits=trial_limits(bundle.manifest.measured, more_mb=TENSORFLOW_MB),
+        given=packed(bundle) + buffer.getvalue(),
     )
-    content = with_files(
-        to_bytes(graph, description=description, metadata=metadata),
-        {LABELS_FILE: labels, FACTS_FILE: facts},
-    )
+    header, _, content = answer.partition(b"\n")
+    made = json.loads(header)
+    labels = "".join(f"{label}\n" for label in made["labels"])
     with writing(files.model), replacing(files.labels) as text, replacing(files.model) as model:
         text.write_bytes(labels.encode())
         model.write_bytes(content)
-    return Exported(files.model, files.labels, learned.labels, len(content), numbers)
-
-
-def inference_graph(bundle: Bundle, contents: Mapping[str, bytes], learned: Learned) -> Graph:
-    """Return one graph in float32: a frame in, the probabilities of learned classes out."""
-
-    def part(name: str, signature: str, prefix: str) -> Graph:
-        own = {
-            key[len(prefix) :]: value
-            for key, value in learned.tensors.items()
-            if key.startswith(prefix)
-        }
-        model = load(contents[name], where=str(bundle.path / name))
-        return baked_graph(model, signature, own)
-
-    features = part(FEATURES_FILE, "extract", "features/")
-    head = part(HEAD_FILE, "infer", "head/")
-    graph = join(features, head, {"latents": "latents"})
-    # Familiarity has no place in a plain classifier.
-    graph.outputs = {PROBABILITIES: graph.outputs[PROBABILITIES]}
-    settle(graph)
-    keep_classes(graph, PROBABILITIES, learned.slots)
-    fold(graph)
-    return graph
-
-
-def _content(bundle: Bundle, name: str) -> bytes:
-    return bundle.contents[name] if name in bundle.contents else (bundle.path / name).read_bytes()
-
-
-def learned_as_converted(bundle: Bundle, head: bytes) -> Learned:
-    """Return what the head had learned when it was converted."""
-    model = interpreter(head)
-    tensors = model.get_signature_runner("save")(zero=ZERO)
-    learned = model.get_signature_runner("restore")(**tensors)["learned"] > 0
-    named = {f"head/{name}": value for name, value in tensors.items()}
-    return Learned.of(named, learned.tolist(), bundle.manifest.labels, sessions=0)
-
-
-def _facts(bundle: Bundle, learned: Learned, numbers: str) -> dict[str, Any]:
-    """Return the facts about the model that its users may need."""
-    manifest = bundle.manifest
-    return {
-        "network": manifest.network,
-        "backbone": manifest.backbone,
-        "replay_layer": manifest.replay_layer,
-        "strategy": manifest.strategy,
-        "input_size": manifest.input_size,
-        "frames": "uint8 RGB, centre square resized by area; scaling is in the model",
-        "labels": list(learned.labels),
-        "slots": list(learned.slots),
-        "sessions": learned.sessions,
-        "numbers": numbers,
-        "bundle": bundle.identity,
-        "tools": {name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
-    }
+    return Exported(files.model, files.labels, tuple(made["labels"]), len(content), made["numbers"])

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.bundle.bundle import Bundle
@@ -22,6 +24,8 @@ FLOAT, INT8 = "float32", "int8"
 MODES = (INT8,)
 # Number of frames that ranges are measured on; TensorFlow's guide advises 100 to 500.
 CALIBRATION_FRAMES = 100
+# Names of arrays on the way to the process that makes the model; a state has other names.
+FRAMES, LEARNED = "frames", "learned"
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,18 @@ class Learned:
                 "nothing yet; teach it first, or give another STATE"
             )
         return cls(tensors, slots, names, sessions)
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return all as arrays; LEARNED is JSON."""
+        facts = {"slots": self.slots, "labels": self.labels, "sessions": self.sessions}
+        return {**self.tensors, LEARNED: np.frombuffer(json.dumps(facts).encode(), np.uint8)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Learned:
+        """Return what `to_arrays` returned as arrays."""
+        facts = json.loads(arrays[LEARNED].tobytes())
+        tensors = {name: values for name, values in arrays.items() if name != LEARNED}
+        return cls(tensors, tuple(facts["slots"]), tuple(facts["labels"]), facts["sessions"])
 
 
 def read_learned(bundle: Bundle, path: Path | None) -> Learned | None:

@@ -100,9 +100,11 @@ class ForeignFeatures:
             )
 
 
-def read_features(path: Path, scaling: Scaling | None) -> tuple[ForeignFeatures, str]:
-    """Return the features in a file, and one line about their source."""
-    content = path.read_bytes()
+def read_features(
+    path: Path, scaling: Scaling | None, content: bytes | None = None
+) -> tuple[ForeignFeatures, str]:
+    """Return the features in a file, and one line about their source; `content` has its bytes."""
+    content = path.read_bytes() if content is None else content
     file = ForeignFile(content, where=path.name)
     quantised = file.is_quantised
     changed, size = add_contract(file, scaling, where=path.name)

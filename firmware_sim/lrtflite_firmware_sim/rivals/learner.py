@@ -24,6 +24,7 @@ from lrtflite.session.session import OnProgress, Phase, Session, SessionReport
 from lrtflite.state.initial import learned_labels
 from lrtflite.state.reading import write_whole
 from lrtflite.state.slots import Slots, for_each
+from lrtflite.verification.trial import try_models
 from lrtflite_firmware_sim.rivals import RIVALS
 from lrtflite_firmware_sim.rivals.rival import Floats, Rival
 
@@ -47,6 +48,7 @@ class RivalLearner:
         self.memory: Rival = RIVALS.choose(rival).start(
             classes=manifest.slots, features=features, capacity=options.replay_size
         )
+        try_models(self.bundle, options.runtime)
         self._features = Model(
             self.bundle.features, runtime=options.runtime, threads=options.threads
         )

@@ -155,10 +155,10 @@ def test_metadata_names_the_file_of_labels() -> None:
 def test_a_failed_export_leaves_the_old_files(
     demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(*_: object) -> Graph:
+    def fails(*_: object, **__: object) -> bytes:
         raise ConversionError("no")
 
-    monkeypatch.setattr(export, "quantise", fails)
+    monkeypatch.setattr(export, "run_child", fails)
     files = Files(tmp_path / "model.tflite")
     files.model.write_text("old")
     bundle = Bundle.open(demo)
