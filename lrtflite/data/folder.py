@@ -135,7 +135,7 @@ class FolderSource:
             return read_frames(file, [start + i for i in indices], size)
 
         name, length = f"{self.classes[label]}/{file.name}", stop - start
-        return Clip(label, name, length, reader, files=file.suffix.lower() in STILLS)
+        return Clip(label, name, length, reader, files=file.suffix.lower() in STILLS, path=file)
 
 
 def open_folder(request: SourceRequest) -> FolderSource:

@@ -135,6 +135,7 @@ def _tell(destination: Destination, source: Source, own: Architecture | None) ->
     """Print the path of the bundle on stdout, and notes for its user on stderr."""
     from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
     from lrtflite.networks.demo import DEMO, DEMO_NOTE
+    from lrtflite_converters.request.frame_sizes import other_frame_sizes
 
     out = destination.path
     manifest = Bundle.open(out).manifest
@@ -165,6 +166,8 @@ def _tell(destination: Destination, source: Source, own: Architecture | None) ->
             click.echo(f"Warning: {warning}", err=True)
     if manifest.measured is not None:
         click.echo(f"Costs: {manifest.measured}", err=True)
+    for line in other_frame_sizes(manifest):
+        click.echo(line, err=True)
     click.echo(f"Next: lrtflite inspect {out}; {_simulation(out, manifest, demo=demo)}", err=True)
 
 
