@@ -21,6 +21,8 @@ WEIGHTS = {
     "mobilenet_v2": SHARED / "weights/mobilenet_v2_1.0_imagenet_notop.npz",
 }
 PHOTOGRAPHS = SHARED / "data/caltech50_128"
+# The same photographs at 224 x 224.
+LARGE_PHOTOGRAPHS = SHARED / "data/caltech50_224"
 
 
 # Files that determine the content of a bundle.

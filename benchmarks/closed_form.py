@@ -118,13 +118,13 @@ def learn(
 def one_by_one(bundle: Bundle, case: Case, seed: int, arguments: argparse.Namespace) -> float:
     """Return the mean accuracy of draws of classes, each taught in its own session."""
     world = extract(bundle, case.dataset, seed=seed, visits=1, runtime=arguments.runtime)
-    return draws(bundle, world, PICTURES, arguments)
+    return float(np.mean(draws(bundle, world, PICTURES, arguments)))
 
 
 def draws(
     bundle: Bundle, world: World, pictures: int, arguments: argparse.Namespace, *, first: int = 0
-) -> float:
-    """Teach classes drawn at random, `pictures` frames each, and return the mean accuracy."""
+) -> list[float]:
+    """Teach classes drawn at random, `pictures` frames each; return the accuracy of each draw."""
     train = np.concatenate([latents for latents, _ in world.sessions])
     slots = np.concatenate([labels for _, labels in world.sessions])
     truth = np.array(world.test_labels)
@@ -137,7 +137,7 @@ def draws(
             judged = np.isin(truth, chosen)
             answers = learner.probabilities(world.test[judged]).argmax(axis=1)
         found.append(float((answers == truth[judged]).mean()))
-    return float(np.mean(found))
+    return found
 
 
 def few(arguments: argparse.Namespace) -> Iterator[str]:
@@ -150,7 +150,9 @@ def few(arguments: argparse.Namespace) -> Iterator[str]:
             seed = 0 if name == "photographs" else 1000
             world = extract(bundle, case.dataset, seed=seed, visits=1, runtime=arguments.runtime)
             world = world.validation() if name == "photographs" else world
-            found = [draws(bundle, world, count, arguments, first=VALIDATION) for count in FEW]
+            found = [
+                np.mean(draws(bundle, world, count, arguments, first=VALIDATION)) for count in FEW
+            ]
             yield f"| {name} | {strategy} | {' | '.join(f'{value:.3f}' for value in found)} |"
 
 

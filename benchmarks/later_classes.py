@@ -12,6 +12,7 @@ are extracted once and kept in the folder for temporary files, so a draw takes s
 
     python benchmarks/later_classes.py [--strategies cwr lda] [--layer conv5_6/dw] [--validation]
     python benchmarks/later_classes.py --validation --rate extra_steps=0
+    python benchmarks/later_classes.py --size 224 [--choosing-size 128]
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bundles import IMAGENET, PHOTOGRAPHS, converted, say
+from bundles import IMAGENET, LARGE_PHOTOGRAPHS, PHOTOGRAPHS, converted, say
 from numpy.typing import NDArray
 
 from lrtflite import Bundle, Learner, LrtfliteError
@@ -38,6 +39,8 @@ SHIPPED, LATER, PICTURES = 10, 5, 20
 REPORTED, VALIDATION = range(0, 5), range(5, 10)
 # Layer at which `ncm` chooses the classes, whichever layer is replayed.
 CHOOSING = "pool6"
+# Side of the frames; larger ones are resized from the photographs at 224.
+SIZE = 128
 TITLES = (
     "draw, the ten shipped, the ten after five more, the five, worst of the five, steps, "
     "session (ms)"
@@ -61,6 +64,9 @@ def main() -> None:
     )
     parser.add_argument("--strategies", nargs="+", default=["cwr", "lda"])
     parser.add_argument("--layer", default=CHOOSING)
+    parser.add_argument("--pooled", action="store_true", help="average the layer over all pixels")
+    parser.add_argument("--size", type=int, default=SIZE, help="side of the frames")
+    parser.add_argument("--choosing-size", type=int, help="size at which `ncm` chooses [--size]")
     parser.add_argument("--draws", type=int, nargs="+", help=f"[{REPORTED[0]} to {REPORTED[-1]}]")
     parser.add_argument("--validation", action="store_true", help="draws for choosing")
     parser.add_argument("--rate", action="append", default=[], metavar="NAME=VALUE")
@@ -68,10 +74,14 @@ def main() -> None:
     draws = arguments.draws or (VALIDATION if arguments.validation else REPORTED)
     try:
         rates = chosen_rates({"epochs": None, "lr": None, "rate": arguments.rate})
-        choosing = photographs(bundle_of(CHOOSING, "cwr"))
+        choosing = photographs(
+            bundle_of(CHOOSING, "cwr", arguments.choosing_size or arguments.size)
+        )
         for strategy in arguments.strategies:
-            bundle = bundle_of(arguments.layer, strategy)
-            print(f"\n{strategy} above {arguments.layer}\n\n| {TITLES.replace(',', ' |')} |")
+            bundle = bundle_of(arguments.layer, strategy, arguments.size, pooled=arguments.pooled)
+            pooled = ", pooled" if arguments.pooled else ""
+            print(f"\n{strategy} above {arguments.layer}{pooled}, {arguments.size} px\n")
+            print(f"| {TITLES.replace(',', ' |')} |")
             print(f"|{' --- |' * len(TITLES.split(','))}")
             rows = []
             for draw in draws:
@@ -90,9 +100,11 @@ def cells(row: Sequence[float]) -> str:
     )
 
 
-def bundle_of(layer: str, strategy: str) -> Bundle:
+def bundle_of(layer: str, strategy: str, size: int, *, pooled: bool = False) -> Bundle:
     words = ["--replay-layer", layer, "--strategy", strategy, "--weights", str(IMAGENET)]
-    return Bundle.open(converted(f"later/{layer.replace('/', '-')}-{strategy}", words))
+    words += ["--input-size", str(size), *(["--pooled"] if pooled else [])]
+    name = f"later/{layer.replace('/', '-')}{'-pooled' if pooled else ''}-{strategy}-{size}"
+    return Bundle.open(converted(name, words))
 
 
 def photographs(bundle: Bundle) -> Photographs:
@@ -101,7 +113,9 @@ def photographs(bundle: Bundle) -> Photographs:
     kept = Path(tempfile.gettempdir()) / f"lrtflite-photographs-{digest}.npz"
     if not kept.exists():
         say(f"Extracting latents into {kept}, which may take minutes")
-        source = open_source(f"folder:{PHOTOGRAPHS}", size=bundle.manifest.input_size)
+        size = bundle.manifest.input_size
+        folder = PHOTOGRAPHS if size == SIZE else LARGE_PHOTOGRAPHS
+        source = open_source(f"folder:{folder}", size=size)
         with Learner.open(bundle) as learner:
             train = extracted(learner, source.train_clips())
             test = extracted(learner, source.test_clips())

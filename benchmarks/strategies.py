@@ -31,6 +31,7 @@ from lrtflite.networks.architecture import NETWORKS
 from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
 from lrtflite.workbench.metrics import accuracy, class_accuracy
+from lrtflite_cli.options.rates import chosen_rates
 
 AT_LAST = ("cwr", "ewc", "lwf", "naive", "lda", "dslda", "ncm")
 ABOVE = ("ar1free", "ar1", "ewc", "lwf", "naive", "lda")
@@ -108,8 +109,7 @@ def learn(
     bundle: Bundle, world: World, size: int, seed: int, arguments: argparse.Namespace
 ) -> tuple[float, float, float, int]:
     """Return accuracy, forgetting, the median session in ms, and bytes of the head's tensors."""
-    given = dict(each.split("=") for each in arguments.rate)
-    rates = {name: float(value) for name, value in given.items()}
+    rates = chosen_rates({"epochs": None, "lr": None, "rate": arguments.rate})
     classes, history, took = bundle.manifest.slots, [], []
     with (
         tempfile.TemporaryDirectory(dir=Path.cwd()) as folder,

@@ -72,6 +72,16 @@ def frames_per_second(path: Path) -> float | None:
         return 1000 / duration if duration else None
 
 
+def shorter_side(path: Path) -> int:
+    """Return the shorter side of a file's frames in pixels, from its header."""
+    if path.suffix.lower() in VIDEOS:
+        with _open_video(path) as container:
+            video = container.streams.video[0]
+            return int(min(video.width, video.height))
+    with open_image(path) as image:
+        return min(image.size)
+
+
 def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame]:
     """Yield the frames of a file at ascending `indices`, upright, (size, size, 3) uint8 RGB."""
     if not len(indices):

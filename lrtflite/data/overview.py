@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from lrtflite.data.detail import lost_detail_note
 from lrtflite.data.listing import first_few
 from lrtflite.data.notes import source_notes
 from lrtflite.data.source import Clip, FrameSource, ListedSource
@@ -56,7 +57,7 @@ class Overview:
 
 
 def overview(source: FrameSource) -> Overview:
-    """Count the clips and frames of a source, without reading a frame."""
+    """Count the clips and frames of a source; of files, only headers are read."""
     train, test = _by_label(source.train_clips()), _by_label(source.test_clips())
     classes = tuple(
         ClassOverview(
@@ -68,6 +69,7 @@ def overview(source: FrameSource) -> Overview:
         for label, name in enumerate(source.classes)
     )
     listed = source if isinstance(source, ListedSource) else None
+    detail = lost_detail_note(source)
     return Overview(
         dataset=source.name,
         size=source.size,
@@ -76,7 +78,7 @@ def overview(source: FrameSource) -> Overview:
         test=Amount.of(source.test_clips()),
         protocol=listed.protocol if listed else None,
         sessions=len(listed.listed_batches()) if listed else None,
-        notes=(*source_notes(source), *_empty_sides(classes)),
+        notes=(*source_notes(source), *_empty_sides(classes), *filter(None, [detail])),
     )
 
 

@@ -48,7 +48,7 @@ SOURCES: Table[SourceEntry] = Table(
             summary="drawn pictures to train a backbone",
         ),
         "folder": SourceEntry(
-            "lrtflite.data.folder:open_folder",
+            "lrtflite.data.folders.source:open_folder",
             takes="PATH",
             summary="your pictures and videos, one folder per class",
         ),

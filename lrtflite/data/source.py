@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Callable, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,7 +23,8 @@ class Clip:
 
     `label` indexes the source's `classes`. `reader` takes ascending indices below `length` and
     yields the frame of each index. Frames are read only during iteration. `files` is True if each
-    frame is a file of its own, so that any frame can be read again at once.
+    frame is a file of its own, so that any frame can be read again at once. `path` is the file that
+    the clip comes from, if it can be larger than a frame.
     """
 
     label: int
@@ -30,6 +32,7 @@ class Clip:
     length: int
     reader: Callable[[Sequence[int]], Iterator[Frame]] = field(repr=False, compare=False)
     files: bool = False
+    path: Path | None = field(default=None, repr=False, compare=False)
 
     def read(self, indices: Sequence[int] | None = None) -> Iterator[Frame]:
         """Yield the frames at `indices` (ascending, no repeats), or all frames if None."""

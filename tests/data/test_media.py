@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from lrtflite.data.media import count_frames, read_frames
+from lrtflite.data.media import count_frames, read_frames, shorter_side
 from lrtflite.errors import DataError, MissingExtra
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
@@ -199,3 +199,11 @@ def test_pyav_is_needed_only_for_videos(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(MissingExtra, match=r"Pillow is not installed; .*\[device\]"):
         one(tmp_path / "a.png")
+
+
+def test_the_shorter_side_of_pictures_and_videos(tmp_path: Path) -> None:
+    Image.new("RGB", (7, 5)).save(tmp_path / "a.png")
+    Image.new("L", (3, 9)).save(tmp_path / "a.gif")
+    write_video(tmp_path / "a.mp4", [np.zeros((64, 96, 3), np.uint8)])
+    found = [shorter_side(tmp_path / name) for name in ("a.png", "a.gif", "a.mp4")]
+    assert found == [5, 3, 64]

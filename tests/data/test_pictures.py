@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coloured_pictures import draw_pictures
-from lrtflite.data.pictures import find_pictures, read_pictures, refuse_pictures
+from lrtflite.data.folders.pictures import find_pictures, read_pictures, refuse_pictures
 from lrtflite.errors import DataError
 
 

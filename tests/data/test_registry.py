@@ -106,7 +106,7 @@ def test_size_and_seed_are_checked() -> None:
 
 def test_importing_the_sources_imports_neither_pillow_nor_pyav() -> None:
     code = (
-        "import sys, lrtflite.data, lrtflite.data.folder, lrtflite.data.core50\n"
+        "import sys, lrtflite.data, lrtflite.data.folders.source, lrtflite.data.core50\n"
         "print(sorted({'PIL', 'av', 'tensorflow'} & set(sys.modules)))"
     )
     ran = subprocess.run(

@@ -80,6 +80,7 @@ def _tell(converted: Converted, source: Source, rates: Mapping[str, float]) -> N
     from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
     from lrtflite.networks.demo import DEMO, DEMO_NOTE
     from lrtflite.session.run import without_effect
+    from lrtflite_converters.request.frame_sizes import other_frame_sizes
 
     out, own = converted.path, converted.own
     opened = Bundle.open(out)
@@ -111,6 +112,8 @@ def _tell(converted: Converted, source: Source, rates: Mapping[str, float]) -> N
             say(f"Warning: {warning}", err=True)
     if manifest.measured is not None:
         say(f"Costs: {manifest.measured}", err=True)
+    for line in other_frame_sizes(manifest):
+        say(line, err=True)
     inspect = shlex.join(["lrtflite", "inspect", str(out)])
     say(f"Next: {inspect}; {suggested_simulation(out, manifest, demo=demo)}", err=True)
 

@@ -47,7 +47,7 @@ def command(
     taught again; any other label becomes a new class.
     """
     from lrtflite.bundle.bundle import Bundle
-    from lrtflite.data.pictures import find_pictures, named, read_pictures, refuse_pictures
+    from lrtflite.data.folders.pictures import find_pictures, named, read_pictures, refuse_pictures
     from lrtflite.labels import check_label
     from lrtflite.session.session import Phase
     from lrtflite.state.folder import StateFolder

@@ -42,7 +42,7 @@ def command(
     STATE is the state folder of a learner of BUNDLE; it is not changed, and may be in use. Pictures
     that cannot be read are named at the end, and the exit code is then 1.
     """
-    from lrtflite.data.pictures import find_pictures, read_pictures, refuse_pictures
+    from lrtflite.data.folders.pictures import find_pictures, read_pictures, refuse_pictures
 
     files = find_pictures(pictures)
     unreadable: dict[Path, str] = {}

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.data.choice import ClassChoice, pick_classes
-from lrtflite.data.class_folders import by_name, class_folders, media_clip, media_files
+from lrtflite.data.folders.classes import by_name, class_folders, media_clip, media_files
+from lrtflite.data.folders.only_video import divide, held_out, only_video_note
+from lrtflite.data.folders.train_test import TrainTestFolders, train_and_test
 from lrtflite.data.media import frames_per_second
-from lrtflite.data.only_video import divide, held_out, only_video_note
 from lrtflite.data.source import Clip, FrameSource, OnFile, SourceRequest
 from lrtflite.data.spec import check_settings
-from lrtflite.data.train_test_folders import TrainTestFolders, train_and_test
 from lrtflite.data.unreadable import look_at, refuse_unreadable
 from lrtflite.errors import DataError
 

@@ -99,4 +99,5 @@ def media_clip(label: int, name: str, file: Path, *, start: int, stop: int, size
     def reader(indices: Sequence[int]) -> Iterator[Frame]:
         return read_frames(file, [start + i for i in indices], size)
 
-    return Clip(label, name, stop - start, reader, files=file.suffix.lower() in STILLS)
+    is_still = file.suffix.lower() in STILLS
+    return Clip(label, name, stop - start, reader, files=is_still, path=file)

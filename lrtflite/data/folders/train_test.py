@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lrtflite.data.choice import LISTED, ClassChoice, pick_classes
-from lrtflite.data.class_folders import class_folders, media_clip, media_files
+from lrtflite.data.folders.classes import class_folders, media_clip, media_files
 from lrtflite.data.listing import first_few
 from lrtflite.data.source import Clip, OnFile
 from lrtflite.data.unreadable import entries_of, look_at, refuse_unreadable

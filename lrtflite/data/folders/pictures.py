@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from lrtflite.data.class_folders import media_files
+from lrtflite.data.folders.classes import media_files
 from lrtflite.data.listing import first_few
 from lrtflite.data.media import ANIMATIONS, STILLS, VIDEOS
 from lrtflite.data.source import Frame, OnFile

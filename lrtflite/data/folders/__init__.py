@@ -1,0 +1,1 @@
+"""Data sets in folders: one folder of pictures or videos per class."""
