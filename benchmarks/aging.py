@@ -81,7 +81,7 @@ def rows(arguments: argparse.Namespace) -> Iterator[str]:
     bundle = Bundle.open(arguments.bundle)
     if not bundle.manifest.adapt_moments:
         raise LrtfliteError(
-            f"Expected a bundle of `convert --adapt-moments`, got {bundle.path}; convert it again"
+            f"Expected a bundle of `convert --adapt-moments`, got {bundle.path}", "convert it again"
         )
     first = arguments.policies[0]
     variants = [*arguments.policies, AGAIN]

@@ -96,7 +96,8 @@ def _session(result: Simulation) -> str:
         bundle = result.bundle
         raise LrtfliteError(
             f"Expected a bundle with mini-batches of 20 + 100, got {bundle.new_per_batch} + "
-            f"{bundle.batch_size - bundle.new_per_batch}; convert one with --batch-size 120"
+            f"{bundle.batch_size - bundle.new_per_batch}",
+            "convert one with --batch-size 120",
         )
     p50, p95 = np.percentile(times, [50, 95])
     return f"{p50:.1f} / {p95:.1f} ms, n = {len(times)}"

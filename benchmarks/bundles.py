@@ -61,5 +61,5 @@ def lrtflite(words: Sequence[str]) -> str:
     command = [sys.executable, "-m", "lrtflite_cli.main", *words]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
     if done.returncode:
-        raise LrtfliteError(f"`lrtflite {' '.join(words)}` failed; fix the error above")
+        raise LrtfliteError(f"`lrtflite {' '.join(words)}` failed", "fix the error above")
     return done.stdout

@@ -143,7 +143,9 @@ def compared(values: Sequence[float], base: Sequence[float]) -> list[str]:
 def photograph_worlds(size: int, seeds: Sequence[int]) -> list[World]:
     """Return the world of each seed; every photograph passes through the features once."""
     if not LARGE_PHOTOGRAPHS.exists():
-        raise LrtfliteError(f"Expected {LARGE_PHOTOGRAPHS}, which is missing; set LRTFLITE_SHARED")
+        raise LrtfliteError(
+            f"Expected {LARGE_PHOTOGRAPHS}, which is missing", "set LRTFLITE_SHARED"
+        )
     latents: dict[str, Latents] = {}
     with Learner.open(bundle_of(size, "lda")) as learner:
 

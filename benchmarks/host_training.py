@@ -103,7 +103,7 @@ def run(draw: int, pictures: int, options: TrainOptions) -> tuple[TrainResult, f
 def drawn(folder: Path, draw: int, pictures: int) -> FrameSource:
     """Return a data set of ten classes and some pictures of each, made of links in `folder`."""
     if not PHOTOGRAPHS.is_dir():
-        raise DataError(f"Expected photographs in {PHOTOGRAPHS}, got none; set LRTFLITE_SHARED")
+        raise DataError(f"Expected photographs in {PHOTOGRAPHS}, got none", "set LRTFLITE_SHARED")
     rng = np.random.default_rng(draw)
     names = sorted(path.name for path in PHOTOGRAPHS.iterdir())
     for chosen in rng.permutation(len(names))[:CLASSES]:

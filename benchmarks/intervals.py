@@ -17,8 +17,8 @@ def paired(values: Sequence[float], base: Sequence[float]) -> tuple[float, float
     differences = np.subtract(values, base)
     if not 2 <= len(differences) <= len(T_975) + 1:
         raise InputError(
-            f"Expected 2 to {len(T_975) + 1} seeds for an interval, got {len(differences)}; "
-            "change --seeds"
+            f"Expected 2 to {len(T_975) + 1} seeds for an interval, got {len(differences)}",
+            "change --seeds",
         )
     error = differences.std(ddof=1) / np.sqrt(len(differences))
     return float(differences.mean()), float(T_975[len(differences) - 2] * error)

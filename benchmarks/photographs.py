@@ -42,7 +42,7 @@ def main() -> None:
 def run(seeds: list[int], bundle: Path | None) -> list[Simulation]:
     for needed in (IMAGENET, PHOTOGRAPHS):
         if not needed.exists():
-            raise DataError(f"Expected {needed}, which does not exist; set LRTFLITE_SHARED")
+            raise DataError(f"Expected {needed}, which does not exist", "set LRTFLITE_SHARED")
     with ExitStack() as stack:
         if bundle is None:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))

@@ -68,7 +68,7 @@ class Worker:
         line = self._process.stdout.readline()
         if not line:
             raise LrtfliteError(
-                f"The process of {self.contestant} ended early; fix the error above"
+                f"The process of {self.contestant} ended early", "fix the error above"
             )
         return Reply(**json.loads(line))
 
@@ -140,7 +140,7 @@ def _memory_mb(field: str) -> float:
         name, _, value = line.partition(":")
         if name == field:
             return int(value.split()[0]) * 1024 / 1e6
-    raise LrtfliteError(f"Expected {field} in /proc/self/status, got none; run this on Linux")
+    raise LrtfliteError(f"Expected {field} in /proc/self/status, got none", "run this on Linux")
 
 
 if __name__ == "__main__":

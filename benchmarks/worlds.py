@@ -44,7 +44,7 @@ class World:
         first = set(self.sessions[0][1])
         if count < len(first):
             raise InputError(
-                f"Expected at least the first {len(first)} classes, got {count}; give more"
+                f"Expected at least the first {len(first)} classes, got {count}", "give more"
             )
         others = sorted(set(self.test_labels) - first)
         chosen = first.union(others[: count - len(first)])

@@ -94,7 +94,7 @@ class Lines:
             if not fifo.exists():
                 os.mkfifo(fifo, 0o660)
             if not stat.S_ISFIFO(fifo.stat().st_mode):
-                raise InputError(f"Expected a FIFO for commands, got the file {fifo}; remove it")
+                raise InputError(f"Expected a FIFO for commands, got the file {fifo}", "remove it")
             # Also open for writing, or the FIFO would end when its first writer closes it.
             self._begun[os.open(fifo, os.O_RDWR | os.O_NONBLOCK)] = b""
 

@@ -33,19 +33,19 @@ def classes(things: Path) -> dict[str, list[Path]]:
     """Return the pictures of each class; raise InputError if a class has none."""
     if not things.is_dir():
         raise InputError(
-            f"Expected a folder with one folder per class, got {things}, which is not a folder; "
-            "check the path"
+            f"Expected a folder with one folder per class, got {things}, which is not a folder",
+            "check the path",
         )
     found = {path.name: pictures(path) for path in sorted(things.iterdir()) if path.is_dir()}
     if not found:
         raise InputError(
-            f"Expected one folder of pictures per class, got no folder in {things}; "
-            "make a folder for each class"
+            f"Expected one folder of pictures per class, got no folder in {things}",
+            "make a folder for each class",
         )
     if empty := [name for name, paths in found.items() if not paths]:
         raise InputError(
-            f"Expected pictures of each class, got none in {things / empty[0]}; "
-            "add some, or use `lrtflite teach` for videos"
+            f"Expected pictures of each class, got none in {things / empty[0]}",
+            "add some, or use `lrtflite teach` for videos",
         )
     return found
 
@@ -102,8 +102,8 @@ def main() -> None:
             print(f"Note: {note}.")
         if asked and not learner.learned:
             raise InputError(
-                f"Expected a state with learned classes, got {options.state} without any; "
-                "teach it first, or give another --state"
+                f"Expected a state with learned classes, got {options.state} without any",
+                "teach it first, or give another --state",
             )
         for name, picture in asked:
             [top] = learner.predict(picture)

@@ -23,8 +23,8 @@ def whole_number(name: str, value: object, *, least: int = 0, most: int | None =
         if number >= least and (most is None or number <= most):
             return number
     raise InputError(
-        f"Expected {name} as a whole number {_limits(least, most)}, got {shown(value)}; "
-        "give such a number"
+        f"Expected {name} as a whole number {_limits(least, most)}, got {shown(value)}",
+        "give such a number",
     )
 
 
@@ -38,8 +38,8 @@ def real_number(
             return number
     limit = None if most == LARGEST_FLOAT32 else most
     raise InputError(
-        f"Expected {name} as a number {_limits(least, limit)}, got {shown(value)}; "
-        "give such a number"
+        f"Expected {name} as a number {_limits(least, limit)}, got {shown(value)}",
+        "give such a number",
     )
 
 

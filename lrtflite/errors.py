@@ -18,14 +18,22 @@ LrtfliteError
 ├── PluginError        a plugin that cannot be imported
 └── MissingExtra       an optional part is not installed; names the pip command
 
-A message says what was expected, what it got, and what to do, in one line.
+A text says what was expected, what it got, and what to do, in one line.
 """
 
 from __future__ import annotations
 
 
 class LrtfliteError(Exception):
-    """Base of every error that the user can fix; the CLI prints it and exits with 1."""
+    """Base of every error that the user can fix; the CLI prints it and exits with 1.
+
+    `problem` says what was expected, or what cannot be done, and why. `advice` says what to do,
+    where the problem does not say it all. The text of the error is both.
+    """
+
+    def __init__(self, problem: str, advice: str | None = None) -> None:
+        super().__init__(problem if advice is None else f"{problem}; {advice}")
+        self.problem, self.advice = problem, advice
 
 
 class BundleError(LrtfliteError):
@@ -67,8 +75,8 @@ class DataError(LrtfliteError):
 class UnreadableFile(DataError):
     """A picture or video that is missing, damaged or of an unknown kind; `reason` is short."""
 
-    def __init__(self, message: str, reason: str = "") -> None:
-        super().__init__(message)
+    def __init__(self, problem: str, advice: str | None = None, *, reason: str = "") -> None:
+        super().__init__(problem, advice)
         self.reason = reason
 
 
@@ -97,3 +105,8 @@ class PluginError(LrtfliteError):
 
 class MissingExtra(LrtfliteError):
     """An optional part of the project is not installed."""
+
+
+def problem_of(error: BaseException) -> str:
+    """Return the text of an error without the advice, which another caller has to give."""
+    return error.problem if isinstance(error, LrtfliteError) else str(error)

@@ -48,7 +48,7 @@ def check_label(label: object) -> str:
     """
     if not isinstance(label, str) or not label.strip() or not label.isprintable():
         raise InputError(
-            f"Expected a label of one line of text, got {shown(label)}; give a name or a number"
+            f"Expected a label of one line of text, got {shown(label)}", "give a name or a number"
         )
     return _composed(label)
 
@@ -63,18 +63,20 @@ def new_label(label: object, taken: Iterable[str | None] = ()) -> str:
     looks = appearance(name)
     if not looks:
         raise InputError(
-            f"Expected a label that can be seen, got {name!a}; give a name with letters"
+            f"Expected a label that can be seen, got {name!a}", "give a name with letters"
         )
     if looks == UNKNOWN:
         raise InputError(
             f"Expected a label other than {UNKNOWN!r}, which answers for a frame that is unlike "
-            f"everything taught, got {_quoted(name)}; choose another name"
+            f"everything taught, got {_quoted(name)}",
+            "choose another name",
         )
     for other in taken:
         if other is not None and other != name and appearance(other) == looks:
             raise InputError(
                 f"Expected a label that looks unlike {_quoted(other)}, got {_quoted(name)}, which "
-                f"differs in white space only; give {_quoted(other)} or choose another name"
+                "differs in white space only",
+                f"give {_quoted(other)} or choose another name",
             )
     return name
 
@@ -94,7 +96,7 @@ def stored_label(label: object) -> str:
     """
     if not isinstance(label, str) or not label or any(map(_is_control, label)):
         raise InputError(
-            f"Expected a label of one line of text, got {shown(label)}; give a name or a number"
+            f"Expected a label of one line of text, got {shown(label)}", "give a name or a number"
         )
     return _composed(label)
 
@@ -137,7 +139,8 @@ def _composed(label: str) -> str:
     if len(composed) > MOST_CHARACTERS:
         raise InputError(
             f"Expected a label of at most {MOST_CHARACTERS} characters, got {len(composed)}: "
-            f"{composed[:30]!r}...; use a shorter name"
+            f"{composed[:30]!r}...",
+            "use a shorter name",
         )
     return composed
 

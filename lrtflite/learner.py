@@ -107,8 +107,8 @@ class Learner:
             learner.close()
             raise InputError(
                 "Expected a bundle whose head reports familiarity, for unknown="
-                f"{options.unknown:g}, got the strategy {opened.manifest.strategy!r}; convert with "
-                "--strategy lda"
+                f"{options.unknown:g}, got the strategy {opened.manifest.strategy!r}",
+                "convert with --strategy lda",
             )
         return learner
 
@@ -180,7 +180,7 @@ class Learner:
         with self.committed.answering:
             if not self.learned:
                 raise InputError(
-                    "This learner has learned nothing yet; teach it a label with learn() first"
+                    "This learner has learned nothing yet", "teach it a label with learn() first"
                 )
             return top_predictions(
                 self.answers(latents), self.labels, top=top, unknown=self.unknown

@@ -67,7 +67,8 @@ class HeldOut:
         for label in sorted(set(range(len(source.classes))).difference(truth.tolist())):
             raise DataError(
                 f"Expected test frames of every class in {source.name}, "
-                f"got none of {source.classes[label]!r}; add some or remove the class"
+                f"got none of {source.classes[label]!r}",
+                "add some or remove the class",
             )
         keep_latents = total * manifest.latent_bytes <= LIMIT and not manifest.adapt_moments
         keep_frames = not keep_latents and total * 3 * manifest.input_size**2 <= LIMIT

@@ -82,13 +82,13 @@ class SimulateOptions:
     def __post_init__(self) -> None:
         if self.protocol not in PROTOCOLS:
             raise InputError(
-                f"Expected a protocol of {', '.join(PROTOCOLS)}, got {self.protocol!r}; "
-                "choose one of these"
+                f"Expected a protocol of {', '.join(PROTOCOLS)}, got {self.protocol!r}",
+                "choose one of these",
             )
         if self.protocol == "ni" and self.first_classes is not None:
             raise InputError(
-                f"Expected no first_classes with the protocol ni, got {self.first_classes}; leave "
-                "it out, because the first session has all classes"
+                f"Expected no first_classes with the protocol ni, got {self.first_classes}",
+                "leave it out, because the first session has all classes",
             )
         if self.sessions is not None:
             whole_number("sessions", self.sessions, least=1)

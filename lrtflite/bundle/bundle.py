@@ -15,7 +15,7 @@ from lrtflite.bundle.manifest import BUNDLE_FORMAT, Manifest
 from lrtflite.bundle.manifest_json import MOST_MANIFEST, read_manifest
 from lrtflite.bundle.signing import MANIFEST_FILE as MANIFEST_FILE
 from lrtflite.bundle.signing import SIGNATURE_FILE, check_signature
-from lrtflite.errors import BundleError, NotRegular, TooShort
+from lrtflite.errors import BundleError, NotRegular, TooShort, problem_of
 from lrtflite.files.atomic import write_whole
 from lrtflite.files.digest import File, digest
 from lrtflite.files.reading import BytesSource, FileSource, read_whole
@@ -63,7 +63,7 @@ class Bundle:
             text = content.decode()
         except UnicodeDecodeError as error:
             raise BundleError(
-                f"Cannot read {manifest_path}: {error}; copy the bundle again"
+                f"Cannot read {manifest_path}: {error}", "copy the bundle again"
             ) from error
         manifest = read_manifest(text, where=str(manifest_path))
         _check_names(manifest, manifest_path)
@@ -150,12 +150,12 @@ def _read_manifest_file(path: Path) -> bytes:
     except (FileNotFoundError, NotADirectoryError) as error:
         got, advice = _no_bundle(path)
         raise BundleError(
-            f"Expected a bundle folder with {MANIFEST_FILE}, got {path}, which {got}; {advice}"
+            f"Expected a bundle folder with {MANIFEST_FILE}, got {path}, which {got}", advice
         ) from error
     except (OSError, MemoryError, NotRegular, TooShort) as error:
-        problem = str(error).partition("; ")[0]
+        problem = problem_of(error)
         raise BundleError(
-            f"Cannot read {manifest_path}: {problem}; copy the bundle again"
+            f"Cannot read {manifest_path}: {problem}", "copy the bundle again"
         ) from error
 
 
@@ -164,18 +164,19 @@ def _check_names(manifest: Manifest, where: Path) -> None:
     for name in FILES:
         if name not in manifest.files:
             raise BundleError(
-                f"Expected {name} among the files of {where}, got none; convert the bundle again"
+                f"Expected {name} among the files of {where}, got none", "convert the bundle again"
             )
     if EARLIER_INITIAL_FILE in manifest.files:
         raise BundleError(
-            f"Expected an initial state of format 5 in {where.parent}, got format 4; teach the "
-            "bundle again with this version"
+            f"Expected an initial state of format 5 in {where.parent}, got format 4",
+            "teach the bundle again with this version",
         )
     for name in manifest.files:
         if name not in (*FILES, INITIAL_FILE):
             raise BundleError(
                 f"Expected only {', '.join((*FILES, INITIAL_FILE))} among the files of {where}, "
-                f"got {shown(name)}; copy the bundle again"
+                f"got {shown(name)}",
+                "copy the bundle again",
             )
 
 
@@ -185,7 +186,8 @@ def _check_content(path: Path, expected: File) -> bytes:
         if expected.bytes > MOST_IN_RAM:
             raise BundleError(
                 f"Expected at most {MOST_IN_RAM:,} bytes in {path} to keep it in RAM, got "
-                f"{expected.bytes:,}; ship a smaller replay memory"
+                f"{expected.bytes:,}",
+                "ship a smaller replay memory",
             )
         content = read_whole(path, most=MOST_IN_RAM)
     _compare(path, File(hashlib.sha256(content).hexdigest(), len(content)), expected)
@@ -202,13 +204,13 @@ def _check_file(path: Path, expected: File) -> None:
 def _compare(path: Path, found: File, expected: File) -> None:
     if found.bytes != expected.bytes:
         raise BundleError(
-            f"Expected {expected.bytes} bytes in {path}, got {found.bytes}; "
-            "the file is truncated or from another bundle: copy the bundle again"
+            f"Expected {expected.bytes} bytes in {path}, got {found.bytes}",
+            "the file is truncated or from another bundle: copy the bundle again",
         )
     if found.sha256 != expected.sha256:
         raise BundleError(
-            f"Expected SHA-256 {expected.sha256[:12]}... of {path}, got {found.sha256[:12]}...; "
-            "the file was changed after conversion: copy the bundle again"
+            f"Expected SHA-256 {expected.sha256[:12]}... of {path}, got {found.sha256[:12]}...",
+            "the file was changed after conversion: copy the bundle again",
         )
 
 
@@ -219,7 +221,7 @@ def _reading(path: Path) -> Iterator[None]:
     except (OSError, MemoryError) as error:
         why = getattr(error, "strerror", None) or "out of memory"
         raise BundleError(
-            f"Expected the bundle file {path}, got: {why}; copy the bundle again"
+            f"Expected the bundle file {path}, got: {why}", "copy the bundle again"
         ) from error
     except (NotRegular, TooShort) as error:
-        raise BundleError(f"{str(error).partition('; ')[0]}; copy the bundle again") from error
+        raise BundleError(f"{str(error).partition('; ')[0]}", "copy the bundle again") from error

@@ -72,13 +72,14 @@ def _check_names(out: Path, found: set[str], *, replace: bool) -> None:
     """Raise BundleError if a folder that contains these names cannot hold a bundle."""
     if found and (MANIFEST_FILE not in found or found.difference({*NAMES, EARLIER_INITIAL_FILE})):
         raise BundleError(
-            f"Expected a new or empty folder, or a bundle and nothing else, got {out}; "
-            "choose another --out"
+            f"Expected a new or empty folder, or a bundle and nothing else, got {out}",
+            "choose another --out",
         )
     if found and not replace:
         raise BundleError(
-            f"Expected a new or empty folder, got the bundle {out}; choose another --out, or "
-            "give --replace (states that were taught with it will not open with the new one)"
+            f"Expected a new or empty folder, got the bundle {out}",
+            "choose another --out, or "
+            "give --replace (states that were taught with it will not open with the new one)",
         )
 
 
@@ -133,5 +134,5 @@ def _writing(out: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise BundleError(
-            f"Cannot write a bundle to {out}: {error.strerror or error}; choose another --out"
+            f"Cannot write a bundle to {out}: {error.strerror or error}", "choose another --out"
         ) from error

@@ -72,18 +72,19 @@ class Feeding:
         if self.least_steps > self.most_steps:
             raise InputError(
                 f"Expected least_steps of at most most_steps, got {self.least_steps} and "
-                f"{self.most_steps}; change both"
+                f"{self.most_steps}",
+                "change both",
             )
         if self.gathers not in GATHERED:
             raise InputError(
-                f"Expected gathers as one of {', '.join(GATHERED)}, got {self.gathers!r}; "
-                "choose one of these"
+                f"Expected gathers as one of {', '.join(GATHERED)}, got {self.gathers!r}",
+                "choose one of these",
             )
         for field in fields(self):
             if field.type == "bool" and not isinstance(getattr(self, field.name), bool):
                 raise InputError(
-                    f"Expected {field.name} as true or false, got {getattr(self, field.name)!r}; "
-                    "give one of the two"
+                    f"Expected {field.name} as true or false, got {getattr(self, field.name)!r}",
+                    "give one of the two",
                 )
 
     def with_numbers(self, **numbers: float) -> Feeding:

@@ -20,7 +20,7 @@ from lrtflite.bundle.manifest import (
 )
 from lrtflite.bundle.quantisation import Quantisation
 from lrtflite.bundle.training import NUMBERS, Rate
-from lrtflite.errors import BundleError, InputError
+from lrtflite.errors import BundleError, InputError, problem_of
 from lrtflite.files.compatibility import fields_of, is_line, unknown_requirements
 from lrtflite.files.digest import File
 from lrtflite.files.strict_json import strict_json
@@ -44,25 +44,25 @@ def read_manifest(text: str, *, where: str) -> Manifest:
     """Parse a manifest, or raise BundleError; `where` names the file in errors."""
     if len(text) > MOST_MANIFEST:
         raise BundleError(
-            f"Expected at most {MOST_MANIFEST:,} characters in {where}, got {len(text):,}; "
-            "copy the bundle again"
+            f"Expected at most {MOST_MANIFEST:,} characters in {where}, got {len(text):,}",
+            "copy the bundle again",
         )
     try:
         found = strict_json(text)
     except (ValueError, RecursionError, MemoryError) as error:
-        problem = printable(str(error).partition("; ")[0])
+        problem = printable(problem_of(error))
         raise BundleError(
-            f"Expected JSON in {where}, got: {problem}; copy the bundle again"
+            f"Expected JSON in {where}, got: {problem}", "copy the bundle again"
         ) from error
     if not isinstance(found, dict) or "format" not in found:
         raise BundleError(
-            f"Expected a bundle manifest in {where}, got something else; copy the bundle again"
+            f"Expected a bundle manifest in {where}, got something else", "copy the bundle again"
         )
     if type(found["format"]) is not int or found["format"] not in BUNDLE_FORMATS:
         raise BundleError(
             f"Expected a bundle of format {' or '.join(map(str, BUNDLE_FORMATS))}, got format "
-            f"{shown(found['format'])} in {where}; convert it again with this version, or install "
-            "the version that made it"
+            f"{shown(found['format'])} in {where}",
+            "convert it again with this version, or install the version that made it",
         )
     try:
         unknown = unknown_requirements(found, REQUIRED)
@@ -78,11 +78,14 @@ def read_manifest(text: str, *, where: str) -> Manifest:
         InputError,
     ) as error:
         # The advice for a number that a user passed does not apply to a damaged file.
-        problem = printable(str(error).partition("; ")[0])[:200]
-        raise BundleError(f"Damaged field in {where}: {problem}; copy the bundle again") from error
+        problem = printable(problem_of(error))[:200]
+        raise BundleError(
+            f"Damaged field in {where}: {problem}", "copy the bundle again"
+        ) from error
     raise BundleError(
         f"Expected a bundle that this version can use, got {where}, which requires "
-        f"{shown(', '.join(unknown))}; install a newer version of lrtflite"
+        f"{shown(', '.join(unknown))}",
+        "install a newer version of lrtflite",
     )
 
 

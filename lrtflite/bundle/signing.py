@@ -24,7 +24,7 @@ def make_keys(private: Path, public: Path) -> None:
     for path in (private, public):
         if os.path.lexists(path):
             raise InputError(
-                f"Expected a new file for a key, got {path}, which exists; choose another"
+                f"Expected a new file for a key, got {path}, which exists", "choose another"
             )
     key = ed25519.Ed25519PrivateKey.generate()
     secret = key.private_bytes(
@@ -64,16 +64,16 @@ def check_signature(bundle: Path, manifest: bytes, key: Path) -> None:
     path = bundle / SIGNATURE_FILE
     if not os.path.lexists(path):
         raise BundleError(
-            f"Expected a signed bundle, got {bundle} without {SIGNATURE_FILE}; sign it with: "
-            "lrtflite sign, or get it from its maker again"
+            f"Expected a signed bundle, got {bundle} without {SIGNATURE_FILE}",
+            "sign it with: lrtflite sign, or get it from its maker again",
         )
     signature = _read(path, SIGNATURE_BYTES, f"a signature of {SIGNATURE_BYTES} bytes")
     try:
         public.verify(signature, CONTEXT + manifest)
     except InvalidSignature as error:
         raise BundleError(
-            f"Expected a signature of {bundle} by the key {key}, got another one; get the bundle "
-            "from its maker again, or give its maker's key"
+            f"Expected a signature of {bundle} by the key {key}, got another one",
+            "get the bundle from its maker again, or give its maker's key",
         ) from error
 
 
@@ -89,13 +89,13 @@ def _load(path: Path, *, private: bool) -> Any:
             found = serialization.load_pem_public_key(content)
     except (ValueError, TypeError) as error:
         raise InputError(
-            f"Expected {what} in {path}, got something else; make a pair with: lrtflite keygen"
+            f"Expected {what} in {path}, got something else", "make a pair with: lrtflite keygen"
         ) from error
     kind = ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey
     if not isinstance(found, kind):
         raise InputError(
-            f"Expected {what} of Ed25519 in {path}, got another kind; make a pair with: "
-            "lrtflite keygen"
+            f"Expected {what} of Ed25519 in {path}, got another kind",
+            "make a pair with: lrtflite keygen",
         )
     return found
 
@@ -105,11 +105,11 @@ def _read(path: Path, most: int, what: str) -> bytes:
         return read_whole(path, most=most)
     except NotRegular as error:
         raise InputError(
-            f"Expected {what} in {path}, got something else; check the path"
+            f"Expected {what} in {path}, got something else", "check the path"
         ) from error
     except OSError as error:
         raise InputError(
-            f"Expected {what} in {path}, got: {error.strerror}; check the path"
+            f"Expected {what} in {path}, got: {error.strerror}", "check the path"
         ) from error
 
 

@@ -69,7 +69,7 @@ class Training:
                 near = get_close_matches(name, self.names, n=1)
                 advice = f"did you mean {near[0]!r}?" if near else "choose one of these"
                 raise InputError(
-                    f"Expected a rate of {', '.join(self.names)}, got {name!r}; {advice}"
+                    f"Expected a rate of {', '.join(self.names)}, got {name!r}", advice
                 )
         numbers = {name: given.pop(name) for name in NUMBERS if name in given}
         changed = {name: self.rates[name].with_value(name, value) for name, value in given.items()}

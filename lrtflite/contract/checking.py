@@ -19,8 +19,8 @@ def check_contract(bundle: Bundle, features: Model, head: Model) -> None:
     for name, model in ((FEATURES, features), (HEAD, head)):
         if problems := breaches(bundle.manifest, name, model.signatures):
             raise BundleError(
-                f"The manifest of {bundle.path} does not fit its {name}: "
-                f"{'; '.join(problems)}; convert the bundle again"
+                f"The manifest of {bundle.path} does not fit its {name}: {'; '.join(problems)}",
+                "convert the bundle again",
             )
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import printable
 from lrtflite.contract.signatures import REPLAYED, ZERO
-from lrtflite.errors import BundleError, LrtfliteError
+from lrtflite.errors import BundleError, LrtfliteError, problem_of
 from lrtflite.evenly import evenly
 from lrtflite.files.npz import read_npz
 from lrtflite.files.reading import read_whole
@@ -84,8 +84,8 @@ def fitting(where: object) -> Iterator[None]:
         if isinstance(error, RuntimeError) and not problem:
             raise  # LiteRT has no words for an allocation that failed
         raise BundleError(
-            f"Expected golden vectors that fit the models of {where}, got an error: {problem}; "
-            "copy the bundle again"
+            f"Expected golden vectors that fit the models of {where}, got an error: {problem}",
+            "copy the bundle again",
         ) from error
 
 
@@ -156,7 +156,7 @@ def read_golden(path: Path, content: bytes | None = None) -> Arrays:
         whole = read_whole(path, most=MOST_BYTES) if content is None else content
         return read_npz(whole, most=MOST_BYTES)
     except (*MALFORMED, LrtfliteError) as error:
-        problem = printable(str(error).partition("; ")[0])[:200]
+        problem = printable(problem_of(error))[:200]
         raise BundleError(
-            f"Cannot read the golden vectors {path}: {problem}; copy the bundle again"
+            f"Cannot read the golden vectors {path}: {problem}", "copy the bundle again"
         ) from error

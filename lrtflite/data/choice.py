@@ -31,7 +31,7 @@ class ClassChoice:
         if text.isascii() and text.isdecimal():
             if int(text) == 0:
                 raise DataError(
-                    "Expected classes=N with N of at least 1, got 0; leave it out for all classes"
+                    "Expected classes=N with N of at least 1, got 0", "leave it out for all classes"
                 )
             return cls(int(text))
         names = tuple(
@@ -39,13 +39,13 @@ class ClassChoice:
         )
         if not names:
             raise DataError(
-                f"Expected names or a number after classes=, got {text!r}; "
-                "write classes=mug,stapler or classes=20"
+                f"Expected names or a number after classes=, got {text!r}",
+                "write classes=mug,stapler or classes=20",
             )
         for name in names:
             if names.count(name) > 1:
                 raise DataError(
-                    f"Expected each name once after classes=, got {name!r} twice; remove one"
+                    f"Expected each name once after classes=, got {name!r} twice", "remove one"
                 )
         return cls(names)
 
@@ -58,12 +58,15 @@ class ClassChoice:
             if self.wanted > len(classes):
                 raise DataError(
                     f"Expected classes=N with N of at most {len(classes)}, the classes of {of}, "
-                    f"got {self.wanted}; {_smaller(self.wanted, classes)}"
+                    f"got {self.wanted}",
+                    f"{_smaller(self.wanted, classes)}",
                 )
             return tuple(range(self.wanted))
         for name in self.wanted:
             if name not in classes:
-                raise DataError(f"Expected classes of {of}, got {name!r}; {_near(name, classes)}")
+                raise DataError(
+                    f"Expected classes of {of}, got {name!r}", f"{_near(name, classes)}"
+                )
         return tuple(label for label, name in enumerate(classes) if name in self.wanted)
 
 

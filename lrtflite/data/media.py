@@ -108,8 +108,8 @@ def read_frames(path: Path, indices: Sequence[int], size: int) -> Iterator[Frame
                 return
             target = following
     raise DataError(
-        f"Expected more than {target} frames in {path}, got {count}; "
-        "the video is truncated: encode it again or remove it"
+        f"Expected more than {target} frames in {path}, got {count}",
+        "the video is truncated: encode it again or remove it",
     )
 
 
@@ -124,8 +124,9 @@ def _open_video(path: Path) -> Iterator[Any]:
         with av.open(str(path)) as container:
             if not container.streams.video:
                 raise UnreadableFile(
-                    f"Expected a video in {path}, got a file without a video stream; remove it",
-                    "no video stream",
+                    f"Expected a video in {path}, got a file without a video stream",
+                    "remove it",
+                    reason="no video stream",
                 )
             stream = container.streams.video[0]
             check_pixels(stream.width, stream.height)

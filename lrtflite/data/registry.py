@@ -90,9 +90,9 @@ def open_source(
     or left out if `skip_unreadable`. `source_notes` returns remarks to print next to a result.
     """
     if not isinstance(size, int) or size < 1:
-        raise InputError(f"Expected a frame size of at least 1, got {size!r}; the default is 128")
+        raise InputError(f"Expected a frame size of at least 1, got {size!r}", "the default is 128")
     if not isinstance(seed, int) or seed < 0:
-        raise InputError(f"Expected a seed of at least 0, got {seed!r}; the default is 0")
+        raise InputError(f"Expected a seed of at least 0, got {seed!r}", "the default is 0")
     kind, settings = split_spec(spec)
     chosen = settings.pop("classes", None)
     choice = None if chosen is None else ClassChoice.parse(chosen)
@@ -127,7 +127,7 @@ def _unknown_source(spec: str) -> DataError:
     meant = _meant(name)
     hint = f"did you mean {f'{meant}{mark}{query}'!r}?" if meant else "give one of these"
     known = ", ".join(map(usage, SOURCES))
-    return DataError(f"Expected one of {known} as the data set, got {spec!r}; {hint}")
+    return DataError(f"Expected one of {known} as the data set, got {spec!r}", hint)
 
 
 def _meant(name: str) -> str | None:

@@ -42,8 +42,8 @@ class Clip:
         if len(indices) and not (ascending and indices[0] >= 0 and indices[-1] < self.length):
             raise InputError(
                 f"Expected ascending frame indices below {self.length} for {self.name}, "
-                f"got {list(indices[:5])}{'...' if len(indices) > 5 else ''}; "
-                "sort them and remove repeats"
+                f"got {list(indices[:5])}{'...' if len(indices) > 5 else ''}",
+                "sort them and remove repeats",
             )
         return self.reader(indices)
 

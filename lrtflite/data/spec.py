@@ -23,8 +23,8 @@ def split_spec(spec: str) -> tuple[str, dict[str, str]]:
         key, equals, value = pair.partition("=")
         if not (key and equals and value):
             raise DataError(
-                f"Expected key=value after the ? of {spec!r}, got {pair!r}; "
-                "join several settings with &"
+                f"Expected key=value after the ? of {spec!r}, got {pair!r}",
+                "join several settings with &",
             )
         settings[key] = value
     return name, settings
@@ -44,7 +44,7 @@ def check_settings(usage: str, settings: Mapping[str, str], known: Sequence[str]
         if key not in known:
             listed = ", ".join([*known, "classes"])
             raise DataError(
-                f"Expected one of {listed} after {usage}?, got {key!r}; correct or remove it"
+                f"Expected one of {listed} after {usage}?, got {key!r}", "correct or remove it"
             )
 
 
@@ -57,7 +57,7 @@ def whole_setting(
     text = settings[key]
     if not (text.isascii() and text.isdecimal()) or int(text) < least:
         raise DataError(
-            f"Expected {key} as a whole number of at least {least}, got {text!r}; "
-            f"write for example ?{key}={least}"
+            f"Expected {key} as a whole number of at least {least}, got {text!r}",
+            f"write for example ?{key}={least}",
         )
     return int(text)

@@ -69,8 +69,8 @@ class StreamOptions:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < low:
                 raise InputError(
-                    f"Expected {key} as an integer of at least {low}, got {value!r}; "
-                    f"the default is {getattr(type(self), key)}"
+                    f"Expected {key} as an integer of at least {low}, got {value!r}",
+                    f"the default is {getattr(type(self), key)}",
                 )
 
     @property
@@ -152,8 +152,8 @@ def nic_stream(
     stream = [opening, *rest] if first else rest
     if not stream:
         raise InputError(
-            f"Expected a new class in {source.name}, got only classes that the bundle knows; "
-            "add others, or show these again with --visits 2"
+            f"Expected a new class in {source.name}, got only classes that the bundle knows",
+            "add others, or show these again with --visits 2",
         )
     return stream
 
@@ -184,8 +184,8 @@ def ni_stream(
             stream.append(Batch(parts))
     if not stream:
         raise InputError(
-            f"Expected new frames in {source.name}, got only classes that the bundle knows; "
-            "add others, or show these again with --visits 2"
+            f"Expected new frames in {source.name}, got only classes that the bundle knows",
+            "add others, or show these again with --visits 2",
         )
     return stream
 
@@ -204,10 +204,11 @@ def _all_visits(
         if not of_class:
             raise DataError(
                 f"Expected training frames of class {source.classes[label]!r} in {source.name}, "
-                "got none; add some or remove the class"
+                "got none",
+                "add some or remove the class",
             )
     if not clips:
-        raise DataError(f"Expected at least one class in {source.name}, got none; add one")
+        raise DataError(f"Expected at least one class in {source.name}, got none", "add one")
     seed = options.seed if options.split_seed is None else options.split_seed
     rng = np.random.default_rng(seed)
     visits = [

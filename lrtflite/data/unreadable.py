@@ -52,8 +52,8 @@ def refuse_unreadable(look: Look, root: Path, *, name: str) -> None:
         total = len(look.lengths) + len(look.faults)
         raise DataError(
             f"Expected readable files in {name}, got {len(look.faults)} of {total} that cannot be "
-            f"read: {first_few(look.skipped(root))}; "
-            "replace or remove them, or add --skip-unreadable"
+            f"read: {first_few(look.skipped(root))}",
+            "replace or remove them, or add --skip-unreadable",
         )
 
 
@@ -75,6 +75,6 @@ def entries_of(folder: Path) -> list[Path]:
         return list(folder.iterdir())
     except OSError as error:
         raise DataError(
-            f"Expected a folder that can be listed, got {folder} ({error.strerror or error}); "
-            "check its permissions"
+            f"Expected a folder that can be listed, got {folder} ({error.strerror or error})",
+            "check its permissions",
         ) from error

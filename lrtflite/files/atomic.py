@@ -78,11 +78,11 @@ def writing(path: str | Path) -> Iterator[None]:
         yield
     except IsADirectoryError as error:
         raise LrtfliteError(
-            f"Expected a file to write, got the folder {path}; choose another path"
+            f"Expected a file to write, got the folder {path}", "choose another path"
         ) from error
     except OSError as error:
         raise LrtfliteError(
-            f"Cannot write {path}: {error.strerror or error}; choose another path"
+            f"Cannot write {path}: {error.strerror or error}", "choose another path"
         ) from error
 
 

@@ -124,8 +124,8 @@ def read_keras_file(path: Path) -> KerasFile:
     if not path.is_file():
         what = "is a folder" if path.is_dir() else "does not exist"
         raise ModelError(
-            f"Expected a Keras model file (.keras or .h5), got {path}, which {what}; check the "
-            "path, or save the model with model.save('my.keras')"
+            f"Expected a Keras model file (.keras or .h5), got {path}, which {what}",
+            "check the path, or save the model with model.save('my.keras')",
         )
     try:
         found = parse_keras_file(read_given(path, most=MOST_BYTES), path.name)
@@ -133,13 +133,13 @@ def read_keras_file(path: Path) -> KerasFile:
             raise ValueError("weights without a model_config; save the whole model")
     except MALFORMED as error:
         raise ModelError(
-            f"Expected a complete Keras model in {path}, got a damaged file "
-            f"({first_line(error)}); save it again"
+            f"Expected a complete Keras model in {path}, got a damaged file ({first_line(error)})",
+            "save it again",
         ) from error
     if found is None:
         raise ModelError(
-            f"Expected a Keras model file (.keras or .h5), got {path}, which is neither; save the "
-            "model with model.save('my.keras')"
+            f"Expected a Keras model file (.keras or .h5), got {path}, which is neither",
+            "save the model with model.save('my.keras')",
         )
     return found
 

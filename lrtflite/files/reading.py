@@ -96,7 +96,7 @@ def read_whole(path: str | Path, *, most: int) -> bytes:
     source = FileSource(path)
     if source.size > most:
         raise NotRegular(
-            f"Expected at most {most:,} bytes in {path}, got {source.size:,}; copy it again"
+            f"Expected at most {most:,} bytes in {path}, got {source.size:,}", "copy it again"
         )
     content = bytearray(source.size)
     source.read_into(memoryview(content), 0)
@@ -126,11 +126,11 @@ def each_chunk(source: Source, end: int) -> Iterator[memoryview]:
 
 def _too_short(source: Source, count: int, start: int) -> TooShort:
     return TooShort(
-        f"Expected {count} bytes at {start} of {source.name}, got fewer; copy the file again"
+        f"Expected {count} bytes at {start} of {source.name}, got fewer", "copy the file again"
     )
 
 
 def _not_regular(path: str | Path) -> NotRegular:
     return NotRegular(
-        f"Expected a regular file at {path}, got a link, FIFO, device or folder; copy it again"
+        f"Expected a regular file at {path}, got a link, FIFO, device or folder", "copy it again"
     )

@@ -89,8 +89,8 @@ def no_room(why: str) -> LrtfliteError:
     """Return the error for a folder of temporary files that takes no more."""
     where = os.environ.get("TMPDIR") or tempfile.gettempdir()
     return LrtfliteError(
-        f"Cannot write temporary files in {where}: {why}; free some space, or set TMPDIR to a "
-        "folder with more"
+        f"Cannot write temporary files in {where}: {why}",
+        "free some space, or set TMPDIR to a folder with more",
     )
 
 

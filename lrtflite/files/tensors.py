@@ -159,8 +159,8 @@ def _is_whole(source: Source) -> bool:
 
 def damaged(name: str, why: str) -> DamagedState:
     return DamagedState(
-        f"Expected a complete state file, got a damaged one: {name} ({why[:80]}); "
-        "restore it from a copy, or open a new state path"
+        f"Expected a complete state file, got a damaged one: {name} ({why[:80]})",
+        "restore it from a copy, or open a new state path",
     )
 
 
@@ -188,8 +188,8 @@ def _read_header(source: Source) -> tuple[dict[str, str], dict[str, Entry]]:
     length = int.from_bytes(_bytes(source, 0, 8), "little")
     if MOST_HEADER < length < source.size and _is_whole(source):
         raise StateError(
-            f"Expected at most {MOST_HEADER:,} bytes of JSON in {source.name}, got {length:,}; "
-            "fold the earlier sessions of its history into arrays, as docs/state.md describes"
+            f"Expected at most {MOST_HEADER:,} bytes of JSON in {source.name}, got {length:,}",
+            "fold the earlier sessions of its history into arrays, as docs/state.md describes",
         )
     if not 2 <= length <= min(MOST_HEADER, source.size - 8 - DIGEST_BYTES):
         raise ValueError(f"a header of {length} bytes")

@@ -90,8 +90,8 @@ def read_device(path: Path, form: StateForm, origins: Sequence[Origin]) -> Devic
             what = "another strategy, weights or conversion" if same else meta["replay_layer"]
             raise StateError(
                 f"Expected states for the bundle {bundle.path} ({manifest.strategy}, "
-                f"{manifest.replay_layer}), got {path} from another bundle ({what}); "
-                "merge states of one bundle only"
+                f"{manifest.replay_layer}), got {path} from another bundle ({what})",
+                "merge states of one bundle only",
             )
         break
     state = newest_state(path, form)
@@ -102,7 +102,8 @@ def read_device(path: Path, form: StateForm, origins: Sequence[Origin]) -> Devic
         if origin.history.ids & history.ids:
             raise StateError(
                 f"Expected all {origin.history.sessions} session(s) that {bundle.path} shipped "
-                f"with in {path}, got some of them; give the bundle that it started from"
+                f"with in {path}, got some of them",
+                "give the bundle that it started from",
             )
     raise AssertionError("the last origin has no sessions")
 
@@ -121,8 +122,8 @@ def check_fleet(devices: Sequence[Device], dropped: Sequence[Device]) -> None:
     _check_names(devices)
     if len(devices) == 1 and first.own.ids <= gone:
         raise InputError(
-            f"Expected to drop part of {first.path}, got all of its sessions; "
-            "nothing would be left to write"
+            f"Expected to drop part of {first.path}, got all of its sessions",
+            "nothing would be left to write",
         )
 
 
@@ -164,8 +165,9 @@ def merged_labels(
     if len(new) > labels.count(None):
         needed = len(labels) - labels.count(None) + len(new)
         raise InputError(
-            f"Expected at most {len(labels)} labels in all states together, got {needed}; forget "
-            f"some on the devices, or convert a bundle with --classes {needed} for the fleet"
+            f"Expected at most {len(labels)} labels in all states together, got {needed}",
+            "forget "
+            f"some on the devices, or convert a bundle with --classes {needed} for the fleet",
         )
     for label in new:
         labels[labels.index(None)] = label
@@ -183,12 +185,14 @@ def _check_dropped(device: Device, first: Device) -> None:
         what = f"{len(strange)} that are not" if strange else "no sessions of its own"
         raise InputError(
             f"Expected --drop of a state whose sessions are all in {first.path}, got "
-            f"{device.path} with {what}; drop the state that was merged into it"
+            f"{device.path} with {what}",
+            "drop the state that was merged into it",
         )
     if any(there[entry.id] != entry for entry in device.own.entries):
         raise InputError(
             f"Expected {device.path} as it was merged into {first.path}, got one in which a label "
-            "has since been renamed or forgotten; drop the state as it was merged"
+            "has since been renamed or forgotten",
+            "drop the state as it was merged",
         )
 
 
@@ -200,7 +204,8 @@ def _check_apart(members: Sequence[tuple[Device, frozenset[str]]], advice: str) 
             common = f"have {count} session{'s' * (count > 1)} in common"
             raise InputError(
                 f"Expected states with sessions of their own, got {one.path} and {other.path}, "
-                f"which {'are one folder' if same else common}; {advice}"
+                f"which {'are one folder' if same else common}",
+                advice,
             )
 
 
@@ -216,5 +221,6 @@ def _check_names(devices: Sequence[Device]) -> None:
             if before != label:
                 raise InputError(
                     "Expected one name for each class that the bundle shipped with, got "
-                    f"{before!r} in {other.path} and {label!r} in {device.path}; rename one"
+                    f"{before!r} in {other.path} and {label!r} in {device.path}",
+                    "rename one",
                 )

@@ -119,22 +119,24 @@ def _check_request(
     if not states or (len(states) == 1 and not drop):
         raise InputError(
             f"Expected at least two states to merge, or one and --drop, got {len(states) or 'none'}"
-            "; give the state folder of each device"
+            "",
+            "give the state folder of each device",
         )
     if os.path.lexists(out):
         raise StateError(
-            f"Expected a new state folder to write, got {out}, which exists; choose another --out"
+            f"Expected a new state folder to write, got {out}, which exists", "choose another --out"
         )
     if manifest.adapt_moments:
         raise InputError(
-            "Expected a bundle whose states add up; moments below the replay layer adapt on each "
-            "device and cannot be merged; convert without --adapt-moments"
+            "Expected a bundle whose states add up",
+            "moments below the replay layer adapt on each "
+            "device and cannot be merged; convert without --adapt-moments",
         )
     try:
         check_folder(out.parent)
     except OSError as error:
         raise StateError(
-            f"Cannot write the state {out}: {error.strerror or error}; choose another --out"
+            f"Cannot write the state {out}: {error.strerror or error}", "choose another --out"
         ) from error
 
 
@@ -146,14 +148,16 @@ def _check_rules(manifest: Manifest, head: Model) -> None:
         more = len(refused) - _NAMED
         names = ", ".join(refused[:_NAMED]) + (f" and {more} more" if more > 0 else "")
         raise InputError(
-            f"Expected a bundle whose states add up; strategy {manifest.strategy} cannot be "
-            f"merged: {names} depend on the order of sessions; convert with --strategy lda"
+            "Expected a bundle whose states add up",
+            f"strategy {manifest.strategy} cannot be "
+            f"merged: {names} depend on the order of sessions; convert with --strategy lda",
         )
     for name, tensor in tensors.items():
         if manifest.merging[name] == SUM_BY_CLASS and tensor.shape[0] != manifest.slots:
             raise BundleError(
                 f"Expected {manifest.slots} rows in {name}, which merges by class, got "
-                f"{tensor.shape[0]}; convert the bundle again"
+                f"{tensor.shape[0]}",
+                "convert the bundle again",
             )
 
 
@@ -247,8 +251,8 @@ def _solve(manifest: Manifest, head: Model, sums: Arrays) -> tuple[Arrays, NDArr
     for name, values in tensors.items():
         if not np.isfinite(values).all():
             raise StateError(
-                f"Expected finite sums, got NaN or infinity in {name} of the merged state; "
-                "leave out the device whose state is damaged"
+                f"Expected finite sums, got NaN or infinity in {name} of the merged state",
+                "leave out the device whose state is damaged",
             )
     return {HEAD + name: values for name, values in tensors.items()}, found["learned"] > 0
 

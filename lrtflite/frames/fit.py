@@ -42,8 +42,8 @@ def fit_frame(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     image = np.asarray(image)
     if image.ndim != 3 or image.shape[2] != 3 or 0 in image.shape or image.dtype != np.uint8:
         raise InputError(
-            f"Expected an image of shape (H, W, 3) uint8 RGB, got {image.shape} "
-            f"{image.dtype}; convert it, or read the file with lrtflite.read_image"
+            f"Expected an image of shape (H, W, 3) uint8 RGB, got {image.shape} {image.dtype}",
+            "convert it, or read the file with lrtflite.read_image",
         )
     side = min(image.shape[:2])
     top, left = (image.shape[0] - side) // 2, (image.shape[1] - side) // 2

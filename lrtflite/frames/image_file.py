@@ -37,7 +37,8 @@ def read_image(path: str | PathLike[str], size: int) -> NDArray[np.uint8]:
     """
     if not isinstance(path, (str, PathLike)):
         raise InputError(
-            f"Expected the path of a picture, got {type(path).__name__}; use fit_frame for an array"
+            f"Expected the path of a picture, got {type(path).__name__}",
+            "use fit_frame for an array",
         )
     with open_image(Path(path)) as image:
         return fit_frame(upright_rgb(image), size)
@@ -97,5 +98,5 @@ def unreadable(kind: str, path: Path, error: Exception) -> UnreadableFile:
     if type(error).__name__ == "UnidentifiedImageError":  # its text repeats the path
         reason = "not an image"
     return UnreadableFile(
-        f"Expected a readable {kind}, got {path} ({reason}); replace or remove it", reason
+        f"Expected a readable {kind}, got {path} ({reason})", "replace or remove it", reason=reason
     )

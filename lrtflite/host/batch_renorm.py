@@ -65,7 +65,7 @@ class BatchRenorm(keras.layers.Layer):
         super().__init__(**base)
         _check_limits(momentum=momentum, r_max=r_max, d_max=d_max)
         if not epsilon > 0:
-            raise ModelError(f"Expected an epsilon above 0, got {epsilon}; the paper uses 1e-5")
+            raise ModelError(f"Expected an epsilon above 0, got {epsilon}", "the paper uses 1e-5")
         self.epsilon = float(epsilon)
         self.adapt_moments = bool(adapt_moments)
         self._initial = {"momentum": momentum, "r_max": r_max, "d_max": d_max}
@@ -75,7 +75,7 @@ class BatchRenorm(keras.layers.Layer):
         channels = tf.TensorShape(input_shape)[-1]
         if channels is None:
             raise ModelError(
-                f"Expected a known last axis, got {input_shape}; give the input a fixed size"
+                f"Expected a known last axis, got {input_shape}", "give the input a fixed size"
             )
 
         def moment(name: str, initial: str) -> tf.Variable:
@@ -162,11 +162,13 @@ class BatchRenorm(keras.layers.Layer):
 
 def _check_limits(*, momentum: float, r_max: float, d_max: float) -> None:
     if not 0 <= momentum <= 1:
-        raise ModelError(f"Expected a momentum from 0 to 1, got {momentum}; the default is 0.99")
+        raise ModelError(f"Expected a momentum from 0 to 1, got {momentum}", "the default is 0.99")
     if not r_max >= 1:
-        raise ModelError(f"Expected r_max of at least 1, got {r_max}; 1 turns the scaling by r off")
+        raise ModelError(
+            f"Expected r_max of at least 1, got {r_max}", "1 turns the scaling by r off"
+        )
     if not d_max >= 0:
-        raise ModelError(f"Expected d_max of at least 0, got {d_max}; 0 turns the shift by d off")
+        raise ModelError(f"Expected d_max of at least 0, got {d_max}", "0 turns the shift by d off")
 
 
 def _shortest(value: Any) -> float:

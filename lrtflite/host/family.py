@@ -96,7 +96,8 @@ def find_family(network: str) -> Family:
     if network not in FAMILIES:
         raise ModelError(
             f"Expected a network of {', '.join(FAMILIES)}, got {network!r}, which has no published "
-            "widths and weights; choose one of these"
+            "widths and weights",
+            "choose one of these",
         )
     return FAMILIES[network]
 
@@ -150,7 +151,8 @@ def _v2_alpha(arrays: Arrays) -> float:
             return alpha
     raise ModelError(
         "Expected the numbers of filters of a MobileNetV2 of some alpha, got "
-        f"{', '.join(map(str, found))}; use weights of keras.applications' network"
+        f"{', '.join(map(str, found))}",
+        "use weights of keras.applications' network",
     )
 
 

@@ -70,7 +70,8 @@ def read_first_batch(path: Path, *, size: int, classes: int) -> FirstBatch | Non
     except MALFORMED as error:
         raise ModelError(
             f"Expected the frames of the first batch in {path}, got a damaged {MEMBER} "
-            f"({first_line(error)}); train the model again, or convert it with --seed-memory 0"
+            f"({first_line(error)})",
+            "train the model again, or convert it with --seed-memory 0",
         ) from error
 
 

@@ -38,13 +38,13 @@ def check_build(
     check_network(alpha, input_size)
     if not 0 <= classes <= MOST_CLASSES:
         raise ModelError(
-            f"Expected 0 (no {classifier}) to {MOST_CLASSES:,} classes, got {classes:,}; "
-            "give another number"
+            f"Expected 0 (no {classifier}) to {MOST_CLASSES:,} classes, got {classes:,}",
+            "give another number",
         )
     if activation not in ACTIVATIONS:
         raise ModelError(
-            f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}; "
-            "choose one of these"
+            f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}",
+            "choose one of these",
         )
 
 
@@ -135,13 +135,15 @@ class ClassSlots(keras.layers.Layer):
         """Set the names of the first slots, and the number of patterns that each has learned."""
         if len(labels) > self.classes:
             raise ModelError(
-                f"Expected at most {self.classes} labels, got {len(labels)}; give more classes"
+                f"Expected at most {self.classes} labels, got {len(labels)}", "give more classes"
             )
         if len(set(labels)) != len(labels):
-            raise ModelError(f"Expected distinct labels, got {list(labels)}; name each class once")
+            raise ModelError(
+                f"Expected distinct labels, got {list(labels)}", "name each class once"
+            )
         if len(counts) != len(labels):
             raise ModelError(
-                f"Expected {len(labels)} counts, one per label, got {len(counts)}; give all"
+                f"Expected {len(labels)} counts, one per label, got {len(counts)}", "give all"
             )
         self.labels = tuple(str(label) for label in labels)
         self.counts = tuple(int(count) for count in counts)

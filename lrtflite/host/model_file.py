@@ -22,7 +22,7 @@ def save_model(model: keras.Model, path: Path, *, batch: FirstBatch | None = Non
     """
     if path.suffix != ".keras":
         raise ModelError(
-            f"Expected a model file name that ends in .keras, got {path}; choose another name"
+            f"Expected a model file name that ends in .keras, got {path}", "choose another name"
         )
     with writing_model(path), replacing(path) as temporary:
         model.save(temporary)
@@ -45,5 +45,6 @@ def writing_model(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise ModelError(
-            f"Expected to write {path}, got {first_line(error)}; make room or choose another place"
+            f"Expected to write {path}, got {first_line(error)}",
+            "make room or choose another place",
         ) from error

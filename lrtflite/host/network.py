@@ -42,7 +42,8 @@ class Network:
         if pooled and len(output.shape) != 4:
             raise ModelError(
                 f"Expected a layer whose output is an image with --pooled, got {layer!r}, whose "
-                "output is a vector; leave --pooled out"
+                "output is a vector",
+                "leave --pooled out",
             )
         return keras.layers.GlobalAveragePooling2D()(output) if pooled else output
 
@@ -58,6 +59,6 @@ class Network:
             return self.model.get_layer(name)
         except ValueError as error:
             raise ModelError(
-                f"Expected a model with a layer {name!r}, got {self.model.name!r} without it; "
-                "use a model that `lrtflite train` saved"
+                f"Expected a model with a layer {name!r}, got {self.model.name!r} without it",
+                "use a model that `lrtflite train` saved",
             ) from error

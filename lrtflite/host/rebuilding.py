@@ -58,8 +58,8 @@ def rebuild(file: KerasFile) -> keras.Model:
     except MALFORMED as error:
         why = f"{'no ' if isinstance(error, KeyError) else ''}{first_line(error)}"
         raise ModelError(
-            f"Expected a model that `lrtflite train` saved in {file.name}, got another one "
-            f"({why}); train it again, or convert your own model of Keras's layers"
+            f"Expected a model that `lrtflite train` saved in {file.name}, got another one ({why})",
+            "train it again, or convert your own model of Keras's layers",
         ) from error
 
 

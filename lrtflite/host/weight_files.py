@@ -51,12 +51,12 @@ def read_with_digest(path: Path, family: Family) -> tuple[BackboneWeights, str]:
     if path.suffix not in SUFFIXES:
         named = ", ".join(family.architecture.named_weights)
         raise ModelError(
-            f"Expected weights as {named} or a .npz, .h5 or .keras file, got {path}; "
-            "give one of these"
+            f"Expected weights as {named} or a .npz, .h5 or .keras file, got {path}",
+            "give one of these",
         )
     if not path.is_file():
         raise ModelError(
-            f"Expected a weights file, got {path}, which does not exist; check the path"
+            f"Expected a weights file, got {path}, which does not exist", "check the path"
         )
     try:
         content = read_given(path, most=MOST_BYTES)
@@ -64,7 +64,8 @@ def read_with_digest(path: Path, family: Family) -> tuple[BackboneWeights, str]:
     except MALFORMED as error:
         raise ModelError(
             f"Expected the weights of a {family.architecture.title} in {path}, got a file that "
-            f"cannot be read ({first_line(error)}); download or save it again"
+            f"cannot be read ({first_line(error)})",
+            "download or save it again",
         ) from error
     _check(weights, path, family)
     return weights, hashlib.sha256(content).hexdigest()
@@ -84,7 +85,7 @@ def write_weights(weights: BackboneWeights, path: Path) -> None:
     """Write a `.npz` file for `read_weights`; an old file stays until the new one is complete."""
     if path.suffix != ".npz":
         raise ModelError(
-            f"Expected a weights file name that ends in .npz, got {path}; choose another name"
+            f"Expected a weights file name that ends in .npz, got {path}", "choose another name"
         )
     arrays: dict[str, NDArray[Any]] = {**weights.arrays}
     arrays["bn_epsilon"] = np.asarray(weights.epsilon)
@@ -135,23 +136,24 @@ def _check(weights: BackboneWeights, path: Path, family: Family) -> None:
     if missing:
         raise ModelError(
             f"Expected the {len(names)} arrays of a {title} in {path}, got none called "
-            f"{missing[0]} ({len(missing)} missing); use keras.applications' names, or the "
-            "--network of these weights"
+            f"{missing[0]} ({len(missing)} missing)",
+            "use keras.applications' names, or the --network of these weights",
         )
     for name in names:
         array = weights.arrays[name]
         axes = 4 if name.endswith("kernel") else 1
         if array.ndim != axes:
             raise ModelError(
-                f"Expected {name} with {axes} axes in {path}, got {array.ndim}; use "
-                "keras.applications' arrays"
+                f"Expected {name} with {axes} axes in {path}, got {array.ndim}",
+                "use keras.applications' arrays",
             )
         if not np.isfinite(array).all():
             raise ModelError(
-                f"Expected finite weights in {path}, got NaN or infinity in {name}; "
-                "train with a lower rate, or use other weights"
+                f"Expected finite weights in {path}, got NaN or infinity in {name}",
+                "train with a lower rate, or use other weights",
             )
         if name.endswith("moving_variance") and (array + weights.epsilon <= 0).any():
             raise ModelError(
-                f"Expected variances of at least 0 in {path}, got less in {name}; use other weights"
+                f"Expected variances of at least 0 in {path}, got less in {name}",
+                "use other weights",
             )

@@ -51,7 +51,8 @@ def mobilenet_with_weights(
     if weights == "demo" and weights not in architecture.named_weights:
         raise ModelError(
             f"Expected {', '.join(architecture.named_weights)} or a file as the weights of "
-            f"{architecture.name}, got 'demo'; choose one of these"
+            f"{architecture.name}, got 'demo'",
+            "choose one of these",
         )
     read = None
     if weights not in ("imagenet", "none"):
@@ -126,8 +127,8 @@ def _file(weights: str) -> Path:
         return Path(weights)
     if not DEMO_FILE.is_file():
         raise ModelError(
-            f"Expected the packaged demo weights, got no {DEMO_FILE.name}; "
-            "install the package again, or use --weights imagenet"
+            f"Expected the packaged demo weights, got no {DEMO_FILE.name}",
+            "install the package again, or use --weights imagenet",
         )
     return DEMO_FILE
 
@@ -137,7 +138,8 @@ def _imagenet(family: Family, *, alpha: float, size: int) -> tuple[BackboneWeigh
     if alpha not in alphas:
         raise ModelError(
             f"Expected one of the published alphas {', '.join(map(str, alphas))} "
-            f"with --weights imagenet, got {alpha:g}; choose one, or give a weights file"
+            f"with --weights imagenet, got {alpha:g}",
+            "choose one, or give a weights file",
         )
     nearest = min(family.published_sizes, key=lambda published: (abs(published - size), -published))
     try:
@@ -148,8 +150,8 @@ def _imagenet(family: Family, *, alpha: float, size: int) -> tuple[BackboneWeigh
             )
     except Exception as error:  # Keras raises plain Exception when a download fails.
         raise ModelError(
-            f"Expected to download the ImageNet weights, got {first_line(error)}; "
-            "connect to the internet once, or give a file with --weights"
+            f"Expected to download the ImageNet weights, got {first_line(error)}",
+            "connect to the internet once, or give a file with --weights",
         ) from error
     origin = (
         f"ImageNet, keras.applications {family.application} alpha {alpha:g} at {nearest} "
@@ -166,13 +168,13 @@ def _assign(model: keras.Model, found: BackboneWeights, origin: str) -> None:
             alphas = [family.find_alpha(weights.arrays) for weights in (own, found)]
             raise ModelError(
                 f"Expected weights for alpha {alphas[0]:g}, got alpha {alphas[1]:g} "
-                f"in {origin}: {name} is {found.arrays[name].shape}, not {array.shape}; "
-                f"use --alpha {alphas[1]:g}"
+                f"in {origin}: {name} is {found.arrays[name].shape}, not {array.shape}",
+                f"use --alpha {alphas[1]:g}",
             )
     if found.activation != own.activation:
         raise ModelError(
-            f"Expected weights trained with {own.activation}, got {found.activation} in {origin}; "
-            f"use --activation {found.activation}"
+            f"Expected weights trained with {own.activation}, got {found.activation} in {origin}",
+            f"use --activation {found.activation}",
         )
     for layer in model.layers:
         for weight in layer.weights:

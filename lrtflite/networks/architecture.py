@@ -24,9 +24,9 @@ def refuse_unknown_layer(name: str, layers: tuple[str, ...]) -> None:
     halves = [layer for layer in layers if layer.startswith(f"{name}/")]
     if near := halves or get_close_matches(name.lower(), layers, n=1, cutoff=0.75):
         meant = " or ".join(map(repr, near))
-        raise ModelError(f"Expected a replay layer, got {name!r}; did you mean {meant}?")
+        raise ModelError(f"Expected a replay layer, got {name!r}", f"did you mean {meant}?")
     raise ModelError(
-        f"Expected a replay layer of {', '.join(layers)}, got {name!r}; choose one of these"
+        f"Expected a replay layer of {', '.join(layers)}, got {name!r}", "choose one of these"
     )
 
 

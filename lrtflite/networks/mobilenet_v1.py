@@ -46,13 +46,13 @@ def check_network(alpha: float | None, input_size: int) -> None:
     """Raise ModelError for an alpha or input size out of range; None is an unknown alpha."""
     if alpha is not None and not ALPHAS[0] <= alpha <= ALPHAS[1]:  # NaN fails too
         raise ModelError(
-            f"Expected an alpha from {ALPHAS[0]:g} to {ALPHAS[1]:g}, got {alpha:g}; "
-            "choose one in this range"
+            f"Expected an alpha from {ALPHAS[0]:g} to {ALPHAS[1]:g}, got {alpha:g}",
+            "choose one in this range",
         )
     if not SIZES[0] <= input_size <= SIZES[1]:
         raise ModelError(
-            f"Expected an input size from {SIZES[0]} to {SIZES[1]}, got {input_size}; "
-            "choose one in this range"
+            f"Expected an input size from {SIZES[0]} to {SIZES[1]}, got {input_size}",
+            "choose one in this range",
         )
 
 
@@ -65,15 +65,17 @@ def _explain_layer(name: str) -> None:
     """Raise ModelError for names that users may know from elsewhere, with the right name."""
     if name.endswith("_relu") and (unit := PAPER_NAMES.get(name.removesuffix("_relu"))):
         raise ModelError(
-            f"Expected a replay layer by the paper's name, got {name!r}; choose {unit!r}"
+            f"Expected a replay layer by the paper's name, got {name!r}", f"choose {unit!r}"
         )
     if unit := _unit_around(name):
         raise ModelError(
-            f"Expected a replay layer that ends a unit, got {name!r}, which lies inside one; "
-            f"choose {unit!r}"
+            f"Expected a replay layer that ends a unit, got {name!r}, which lies inside one",
+            f"choose {unit!r}",
         )
     if name == "fc7":
-        raise ModelError("Expected a replay layer below the classifier, got 'fc7'; choose 'pool6'")
+        raise ModelError(
+            "Expected a replay layer below the classifier, got 'fc7'", "choose 'pool6'"
+        )
 
 
 def _unit_around(name: str) -> str | None:

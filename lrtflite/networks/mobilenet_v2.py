@@ -96,8 +96,8 @@ def _explain_layer(name: str) -> None:
         raise _other_name(name, found)
     if name == CLASSIFIER:
         raise ModelError(
-            f"Expected a replay layer below the classifier, got {name!r}; "
-            f"choose {REPLAY_LAYERS[-1]!r}"
+            f"Expected a replay layer below the classifier, got {name!r}",
+            f"choose {REPLAY_LAYERS[-1]!r}",
         )
     inside = _INSIDE.get(name) or (name.rpartition("/")[0] if "/" in name else "")
     if match := _IN_BLOCK.fullmatch(name):
@@ -106,14 +106,15 @@ def _explain_layer(name: str) -> None:
             raise _other_name(name, inside)
     if inside in REPLAY_LAYERS:
         raise ModelError(
-            f"Expected a replay layer that ends a block, got {name!r}, which lies inside one; "
-            f"choose {inside!r}"
+            f"Expected a replay layer that ends a block, got {name!r}, which lies inside one",
+            f"choose {inside!r}",
         )
 
 
 def _other_name(name: str, meant: str) -> ModelError:
     return ModelError(
-        f"Expected a replay layer by its name in `lrtflite layers`, got {name!r}; choose {meant!r}"
+        f"Expected a replay layer by its name in `lrtflite layers`, got {name!r}",
+        f"choose {meant!r}",
     )
 
 

@@ -186,7 +186,8 @@ class ReplayMemory:
         if len(content) > self.capacity:
             raise InputError(
                 f"Expected a replay size of at least the {len(content)} patterns in the state, "
-                f"got {self.capacity}; give a larger replay_size"
+                f"got {self.capacity}",
+                "give a larger replay_size",
             )
         self.content = content
 
@@ -206,6 +207,7 @@ class ReplayMemory:
             raise InputError(
                 f"Expected the policy {self.policy!r} to place patterns into rows without gaps, "
                 f"with no marks or one for each row, got rows {rows[:10].tolist()} of "
-                f"{self.capacity}; fix the policy"
+                f"{self.capacity}",
+                "fix the policy",
             )
         return picks, rows

@@ -61,7 +61,7 @@ class RowFile:
         except (OSError, MemoryError) as error:
             why = getattr(error, "strerror", None) or "out of memory"
             raise StateError(
-                f"Cannot read {self.name}: {why}; nothing was changed, try again"
+                f"Cannot read {self.name}: {why}", "nothing was changed, try again"
             ) from error
 
     def sound_rows(self) -> dict[int, NDArray[Any]]:

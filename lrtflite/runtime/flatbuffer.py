@@ -24,13 +24,13 @@ def read_model(
     data = path.read_bytes() if content is None else content
     if data[4:8] != b"TFL3":
         raise BundleError(
-            f"Expected a TFLite file, got {path} without its TFL3 mark; copy the bundle again"
+            f"Expected a TFLite file, got {path} without its TFL3 mark", "copy the bundle again"
         )
     try:
         return read(FlatTable(data, struct.unpack_from("<I", data, 0)[0]))
     except (struct.error, IndexError, UnicodeDecodeError, RecursionError) as error:
         raise BundleError(
-            f"Expected a complete TFLite file, got a damaged one: {path}; copy the bundle again"
+            f"Expected a complete TFLite file, got a damaged one: {path}", "copy the bundle again"
         ) from error
 
 

@@ -65,7 +65,7 @@ def check_runtime(name: str) -> None:
     """Raise RuntimeMissing unless `name` is `auto` or in RUNTIMES, installed or not."""
     if name != AUTO and name not in RUNTIMES:
         names = ", ".join((AUTO, *RUNTIMES))
-        raise RuntimeMissing(f"Expected a runtime of {names}, got {name!r}; choose one of these")
+        raise RuntimeMissing(f"Expected a runtime of {names}, got {name!r}", "choose one of these")
 
 
 def pick_runtime(name: str = "auto") -> str:
@@ -78,7 +78,7 @@ def pick_runtime(name: str = "auto") -> str:
         return found[0]
     _, module = RUNTIMES[next(iter(RUNTIMES)) if name == "auto" else name]
     wanted = "No TFLite runtime is" if name == "auto" else f"The runtime {name!r} is not"
-    raise RuntimeMissing(f"{wanted} installed; {pip_command(_package(module))}")
+    raise RuntimeMissing(f"{wanted} installed", f"{pip_command(_package(module))}")
 
 
 def describe_runtime(name: str) -> str:
@@ -136,8 +136,8 @@ class Model:
             names = self._interpreter.get_signature_list()
         except (ValueError, RuntimeError) as error:
             raise BundleError(
-                f"{describe_runtime(self.runtime)} cannot load {path}: {_first_line(error)}; "
-                "convert the bundle again"
+                f"{describe_runtime(self.runtime)} cannot load {path}: {_first_line(error)}",
+                "convert the bundle again",
             ) from error
         self._runners = {name: self._interpreter.get_signature_runner(name) for name in names}
         self.signatures = {name: _signature(runner) for name, runner in self._runners.items()}

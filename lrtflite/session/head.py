@@ -147,4 +147,4 @@ def _rates(head: Model, signature: str, training: Training) -> Scalars:
 
 def _diverged(seen: str, rates: Scalars) -> InputError:
     at = ", ".join(f"{name} {rate.item():g}" for name, rate in rates.items())
-    return InputError(f"Training diverged ({seen}){f' at {at}' * bool(at)}; lower the rates")
+    return InputError(f"Training diverged ({seen}){f' at {at}' * bool(at)}", "lower the rates")

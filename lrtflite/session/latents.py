@@ -24,15 +24,16 @@ def check_latents(latents: ArrayLike, manifest: Manifest) -> NDArray[Any]:
         checked = np.asarray(latents)
     except ValueError as error:
         raise InputError(
-            f"Expected latents as one array, got rows that differ: {error}; "
-            "take them from `extract`"
+            f"Expected latents as one array, got rows that differ: {error}",
+            "take them from `extract`",
         ) from error
     shape, dtype = manifest.latent_shape, manifest.latent_dtype
     if checked.shape[1:] != shape or checked.dtype != dtype or not len(checked):
         expected = ", ".join(map(str, ("n", *shape)))
         raise InputError(
             f"Expected latents ({expected}) of {dtype} with n of at least 1, "
-            f"got {checked.shape} of {checked.dtype}; take them from `extract`"
+            f"got {checked.shape} of {checked.dtype}",
+            "take them from `extract`",
         )
     if checked.dtype.kind == "f":
         low, high = manifest.latent_range
@@ -42,8 +43,8 @@ def check_latents(latents: ArrayLike, manifest: Manifest) -> NDArray[Any]:
             if not (low - margin <= latent.min() and latent.max() <= high + margin):
                 raise InputError(
                     f"Expected latents from {low:g} to {high:g}, the range of "
-                    f"{manifest.replay_layer}, got {_outside(latent, low, high)} in latent {row}; "
-                    "take them from `extract`"
+                    f"{manifest.replay_layer}, got {_outside(latent, low, high)} in latent {row}",
+                    "take them from `extract`",
                 )
     return checked
 

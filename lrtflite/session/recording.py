@@ -130,7 +130,7 @@ def record(
     single = isinstance(frames, np.ndarray) and frames.ndim == 0
     if single or not isinstance(frames, Iterable):
         raise InputError(
-            f"Expected frames or an iterator of them, got {frames!r}; give arrays (H, W, 3)"
+            f"Expected frames or an iterator of them, got {frames!r}", "give arrays (H, W, 3)"
         )
     total = len(frames) if isinstance(frames, (Sequence, np.ndarray)) else None
     kept: list[Frame] = []

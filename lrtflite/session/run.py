@@ -176,14 +176,14 @@ def _checked(committed: CommittedState, latents: Latents, training: Training | N
     """Return the training, the bundle's by default; raise InputError for one that does not fit."""
     if not len(latents):
         raise InputError(
-            "Expected at least one frame to learn from, got an empty session; give it frames"
+            "Expected at least one frame to learn from, got an empty session", "give it frames"
         )
     default = committed.bundle.manifest.training
     training = training or default
     if not training.fits(default):
         raise InputError(
-            "Expected a training for this bundle, got one for another bundle; begin with "
-            "learner.training.with_options(...)"
+            "Expected a training for this bundle, got one for another bundle",
+            "begin with learner.training.with_options(...)",
         )
     return training
 

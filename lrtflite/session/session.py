@@ -82,8 +82,8 @@ class Session:
         """Pass progress on; raise SessionCancelled if cancelled, unless already committed."""
         if phase != Phase.CHECKPOINT and self._cancel is not None and self._cancel.is_set():
             raise SessionCancelled(
-                f"The session was cancelled in {phase}, after {done} of it; "
-                "learn again to continue from the state before it"
+                f"The session was cancelled in {phase}, after {done} of it",
+                "learn again to continue from the state before it",
             )
         if self._on_progress is not None:
             self._on_progress(Progress(phase, done, total))

@@ -69,7 +69,8 @@ class Checkpoint(StateFolder):
             if is_foreign(names):
                 raise StateError(
                     f"Expected a state folder, or a new or empty one, got {self.folder} with "
-                    f"{min(names)} in it; choose another path"
+                    f"{min(names)} in it",
+                    "choose another path",
                 )
             self._lock = FolderLock(self.folder)
             if not numbers(names):
@@ -133,7 +134,7 @@ class Checkpoint(StateFolder):
         """Return the generation that `undo` returns to."""
         wanted = None if self._current is None else self._current.record.undo
         if wanted is None or wanted not in numbers(self.names()):
-            raise StateError("Nothing to undo: no earlier state is kept; make a change first")
+            raise StateError("Nothing to undo: no earlier state is kept", "make a change first")
         return open_state(self.folder / name_of("state", wanted))
 
     def undo(self, previous: Opened, state: State) -> Content:
@@ -276,4 +277,4 @@ def _disk_errors(what: str, advice: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise StateError(f"{what}: {error.strerror or error}; {advice}") from error
+        raise StateError(f"{what}: {error.strerror or error}", advice) from error

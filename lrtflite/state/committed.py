@@ -115,11 +115,11 @@ class CommittedState:
     def change(self) -> Iterator[None]:
         """Allow one change at a time; undo it at the end of the block unless it was committed."""
         if self._read_only:
-            raise StateError("This learner is read-only; open it without read_only to change it")
+            raise StateError("This learner is read-only", "open it without read_only to change it")
         with self.alone():
             # Checked here, because another thread can close an idle learner at any time.
             if self._closed:
-                raise StateError("This learner is closed; open the bundle and its state again")
+                raise StateError("This learner is closed", "open the bundle and its state again")
             yield
 
     @contextmanager
@@ -129,7 +129,7 @@ class CommittedState:
         try:
             with self._guard:
                 if self._is_changing():
-                    raise LrtfliteError("A session is running already; wait for it, or cancel it")
+                    raise LrtfliteError("A session is running already", "wait for it, or cancel it")
                 self._change = weakref.ref(mine)
             self._settle()
             self._rng_before = self.rng.bit_generator.state
@@ -171,7 +171,7 @@ class CommittedState:
         history = self.history if history is None else history
         made = Commit(tensors, learned, slots, history, self.memory.content)
         if self._closed:
-            raise StateError("This learner was closed meanwhile; open its state and try again")
+            raise StateError("This learner was closed meanwhile", "open its state and try again")
         checkpoint = self._checkpoint
         if checkpoint is None:
             self._made = replace(made, memory=replace(made.memory, rows=made.memory.rows.owned()))
@@ -184,7 +184,7 @@ class CommittedState:
         """Return to the state before the last commit."""
         checkpoint = self._checkpoint
         if checkpoint is None:
-            raise StateError("Nothing to undo: opened without a state path; open with one")
+            raise StateError("Nothing to undo: opened without a state path", "open with one")
         with self.change():
             previous = checkpoint.previous()
             state = read_opened(previous, self.form)
@@ -221,7 +221,8 @@ class CommittedState:
         if folder is None or not self._read_only:
             raise StateError(
                 "Expected a learner opened with read_only=True and a state path, got one that "
-                "holds the newest state itself; open another one to follow a writer"
+                "holds the newest state itself",
+                "open another one to follow a writer",
             )
 
         def take(opened: Opened, salvage: bool) -> bool:
@@ -234,7 +235,7 @@ class CommittedState:
 
         with self.alone():
             if self._closed:
-                raise StateError("This learner is closed; open the bundle and its state again")
+                raise StateError("This learner is closed", "open the bundle and its state again")
             self._rng_before = None  # nothing to revert: a reader draws no numbers
             folder.damaged.clear()
             folder.check_names(may_be_new=False)
@@ -302,8 +303,8 @@ class CommittedState:
             self.restore(state)
         except (ValueError, RuntimeError) as error:  # from the runtime
             raise DamagedState(
-                f"Expected a state that the models take, got: {error}; restore {opened.path} "
-                "from a copy, or open a new state path"
+                f"Expected a state that the models take, got: {error}",
+                f"restore {opened.path} from a copy, or open a new state path",
             ) from error
         self._generation = number_of(opened.path), opened.record
         if not self._read_only:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from lrtflite.bundle.bundle import INITIAL_FILE
-from lrtflite.errors import DamagedState, StateError
+from lrtflite.errors import DamagedState, StateError, problem_of
 from lrtflite.files.reading import patiently
 from lrtflite.files.temporary_names import generation_part, leftovers
 from lrtflite.state.form import StateForm
@@ -45,8 +45,8 @@ def next_number(names: Iterable[str]) -> int:
     number = max(taken, default=-1) + 1
     if number > MOST_NUMBER:  # its name would not be found again
         raise StateError(
-            f"Expected a generation below {MOST_NUMBER} in the state folder, got {number - 1}; "
-            "open a new state path"
+            f"Expected a generation below {MOST_NUMBER} in the state folder, got {number - 1}",
+            "open a new state path",
         )
     return number
 
@@ -107,7 +107,9 @@ class StateFolder:
                 found = "which does not exist"
             elif INITIAL_FILE in names:
                 found = f"which is a bundle: its state is {self.folder / INITIAL_FILE}"
-            raise StateError(f"Expected a state folder, got {self.folder}, {found}; check the path")
+            raise StateError(
+                f"Expected a state folder, got {self.folder}, {found}", "check the path"
+            )
 
     @property
     def is_new(self) -> bool:
@@ -163,7 +165,8 @@ class StateFolder:
                 if not os.path.lexists(opened.path):
                     raise StateError(
                         f"Expected a generation at {opened.path}, got nothing: it was removed "
-                        "meanwhile; try again"
+                        "meanwhile",
+                        "try again",
                     ) from FileNotFoundError()
                 self.set_aside(opened.path, error)
         raise self.nothing_left()
@@ -172,7 +175,7 @@ class StateFolder:
         """Leave out a damaged generation, and say so; `took` renames it."""
         # As text: a record that keeps the error would keep the open files of its traceback too. The
         # error's advice is for a folder with nothing else.
-        why = str(error).partition("; ")[0]
+        why = problem_of(error)
         _log.warning("The state %s is damaged (%s); using the generation before it", path, why)
         if path not in self.damaged:
             self.damaged.append(path)
@@ -180,8 +183,8 @@ class StateFolder:
     def nothing_left(self) -> StateError:
         """Return the error for a folder in which every generation is damaged."""
         return DamagedState(
-            f"Expected a whole generation in {self.folder}, got only damaged ones; restore the "
-            "folder from a copy, or move it away and open a new state path"
+            f"Expected a whole generation in {self.folder}, got only damaged ones",
+            "restore the folder from a copy, or move it away and open a new state path",
         )
 
     def names(self) -> list[str]:
@@ -191,7 +194,7 @@ class StateFolder:
             return []
         except OSError as error:
             raise StateError(
-                f"Cannot read {self.folder}: {error.strerror or error}; check the path"
+                f"Cannot read {self.folder}: {error.strerror or error}", "check the path"
             ) from error
 
 
@@ -205,8 +208,8 @@ def newest_state(folder: str | Path, form: StateForm | None = None) -> State:
 def earlier_format(where: Path) -> StateError:
     """Return the error for a state that was written before format 5."""
     return StateError(
-        f"Expected a state of format {READ_FORMATS}, got format 4 or earlier in {where}; open a "
-        "new state path, or install the version that made it"
+        f"Expected a state of format {READ_FORMATS}, got format 4 or earlier in {where}",
+        "open a new state path, or install the version that made it",
     )
 
 

@@ -55,12 +55,13 @@ class StateForm:
             other = "from other weights or another conversion" if same else layer_of_other
             raise StateError(
                 f"Expected a state for the bundle {self.bundle.path} ({layer}), got one for "
-                f"another bundle ({other}); open its own bundle, or a new state path"
+                f"another bundle ({other})",
+                "open its own bundle, or a new state path",
             )
         if meta["codec"] != codec:
             raise StateError(
-                f"Expected a state with codec {codec}, got {printable(meta['codec'])}; open its "
-                "own bundle"
+                f"Expected a state with codec {codec}, got {printable(meta['codec'])}",
+                "open its own bundle",
             )
         if len(meta["labels"]) != self.bundle.manifest.slots:
             raise ValueError(f"{len(meta['labels'])} labels")

@@ -185,8 +185,8 @@ class Folded:
         if len(arrays[IDS]) > MOST_FOLDED or len(arrays[TAUGHT]) > MOST_TAUGHT:
             raise StateError(
                 f"Expected at most {MOST_FOLDED:,} sessions in a state, got "
-                f"{len(arrays[IDS]):,} with {len(arrays[TAUGHT]):,} labels; go on from a shipped "
-                "bundle in a new state path"
+                f"{len(arrays[IDS]):,} with {len(arrays[TAUGHT]):,} labels",
+                "go on from a shipped bundle in a new state path",
             )
         return Folded(tuple(places), arrays)
 

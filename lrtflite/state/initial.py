@@ -9,7 +9,7 @@ import numpy as np
 
 from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
 from lrtflite.counted import classes_text, counted
-from lrtflite.errors import BundleError, StateError
+from lrtflite.errors import BundleError, StateError, problem_of
 from lrtflite.replay.policies import balanced_choice
 from lrtflite.runtime.model import Model
 from lrtflite.state.form import StateForm
@@ -24,8 +24,8 @@ def read_initial(bundle: Bundle, form: StateForm | None = None) -> State | None:
         return read_state(bundle.initial, form, source=bundle.source(INITIAL_FILE))
     except StateError as error:
         # The advice for a damaged state does not apply to a bundle.
-        problem = str(error).partition("; ")[0]
-        raise BundleError(f"{problem}; copy the bundle again") from error
+        problem = problem_of(error)
+        raise BundleError(f"{problem}", "copy the bundle again") from error
 
 
 def learned_labels(labels: Sequence[str | None], learned: Iterable[bool]) -> tuple[str, ...]:
@@ -60,8 +60,8 @@ def check_initial(bundle: Bundle, head: Model, features: Model) -> str:
         return "nothing was taught before it shipped"
     if tuple(state.meta["labels"]) != bundle.manifest.labels:
         raise BundleError(
-            f"Expected an initial state for the bundle {bundle.path}, got one for another bundle; "
-            "copy the bundle again"
+            f"Expected an initial state for the bundle {bundle.path}, got one for another bundle",
+            "copy the bundle again",
         )
     latents = counted(len(state.memory), "latent")
     return f"{classes_text(len(labels_of(state)))}, {latents} in its memory"

@@ -33,7 +33,7 @@ class FolderLock:
             if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise
             raise StateError(
-                f"{folder} is in use by another learner; close that one, or use another path"
+                f"{folder} is in use by another learner", "close that one, or use another path"
             ) from error
         _held.add(self)
 
@@ -41,20 +41,20 @@ class FolderLock:
         """Raise StateError unless this process may write the folder that it locked."""
         if self._handle is None or os.getpid() != self._process:
             raise StateError(
-                f"Expected the process that opened {self._folder}, got a fork of it; "
-                "open the state again in this process"
+                f"Expected the process that opened {self._folder}, got a fork of it",
+                "open the state again in this process",
             )
         try:
             there = os.stat(self._folder)
         except OSError as error:
             raise StateError(
-                f"Cannot save to {self._folder}: {error.strerror}; the folder was moved or "
-                "deleted, open the state again"
+                f"Cannot save to {self._folder}: {error.strerror}",
+                "the folder was moved or deleted, open the state again",
             ) from error
         if not os.path.samestat(there, os.fstat(self._handle)):
             raise StateError(
-                f"Expected the folder {self._folder} that was opened, got another one in its "
-                "place; open the state again"
+                f"Expected the folder {self._folder} that was opened, got another one in its place",
+                "open the state again",
             )
 
     def release(self) -> None:

@@ -99,8 +99,8 @@ def open_state(path: Path, *, source: Source | None = None) -> Opened:
         if found.isdecimal() and len(found) < 10 and int(found) not in STATE_FORMATS:
             file.check()
             raise StateError(
-                f"Expected a state of format {READ_FORMATS}, got format {int(found)} in {path}; "
-                "open a new state path, or install the version that made it"
+                f"Expected a state of format {READ_FORMATS}, got format {int(found)} in {path}",
+                "open a new state path, or install the version that made it",
             )
         file.check()
         return Opened(path, Record.from_json(file.meta, where=str(path)), file)
@@ -220,9 +220,11 @@ def reading(path: Path) -> Iterator[None]:
     except DamagedState:
         raise
     except FileNotFoundError as error:
-        raise StateError(f"Expected a state file, got nothing at {path}; check the path") from error
+        raise StateError(
+            f"Expected a state file, got nothing at {path}", "check the path"
+        ) from error
     except (ValueError, KeyError, TypeError, NotRegular) as error:
         raise damaged(str(path), str(error)) from error
     except (OSError, MemoryError) as error:
         why = getattr(error, "strerror", None) or error or "out of memory"
-        raise StateError(f"Cannot read {path}: {why}; nothing was changed, try again") from error
+        raise StateError(f"Cannot read {path}: {why}", "nothing was changed, try again") from error

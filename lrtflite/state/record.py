@@ -91,7 +91,8 @@ class Record:
             if unknown := unknown_requirements(found, REQUIRED):
                 raise StateError(
                     f"Expected a state that this version can use, got {where}, which requires "
-                    f"{shown(', '.join(unknown))}; install a newer version of lrtflite"
+                    f"{shown(', '.join(unknown))}",
+                    "install a newer version of lrtflite",
                 )
             _check(found)
             undo = found["undo"]

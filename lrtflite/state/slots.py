@@ -31,7 +31,8 @@ class Slots:
         taken = [label for label in self.labels if label is not None]
         if len(set(taken)) != len(taken):
             raise InputError(
-                f"Expected distinct labels, got {', '.join(map(str, taken))}; rename the duplicates"
+                f"Expected distinct labels, got {', '.join(map(str, taken))}",
+                "rename the duplicates",
             )
 
     def find(self, label: Label | None = None, *, slot: int | None = None) -> int:
@@ -43,7 +44,7 @@ class Slots:
         name = label if isinstance(label, str) and label in self.labels else label_name(label)
         if name not in self.labels:
             taken = ", ".join(printable(other) for other in self.labels if other) or "none yet"
-            raise InputError(f"Expected a known label ({taken}), got {name!r}; give one of these")
+            raise InputError(f"Expected a known label ({taken}), got {name!r}", "give one of these")
         return self.labels.index(name)
 
     def place(self, label: Label | None = None, *, slot: int | None = None) -> tuple[int, Slots]:
@@ -58,8 +59,8 @@ class Slots:
         name = new_label(name, self.labels)
         if None not in self.labels:
             raise NoFreeSlot(
-                f"No free slot for {name!r}: all {len(self.labels)} are taken; forget a label, "
-                "or convert a bundle with more --classes"
+                f"No free slot for {name!r}: all {len(self.labels)} are taken",
+                "forget a label, or convert a bundle with more --classes",
             )
         number = self.labels.index(None)
         return number, self._named(number, name)
@@ -87,13 +88,13 @@ class Slots:
     def free(self, slot: int) -> Slots:
         if self.labels[slot] is None:
             raise InputError(
-                f"Expected a slot that has a label, got {slot}, which is free; give a taken slot"
+                f"Expected a slot that has a label, got {slot}, which is free", "give a taken slot"
             )
         return self._with(slot, None)
 
     def _named(self, slot: int, name: str) -> Slots:
         if name in self.labels and self.labels.index(name) != slot:
-            raise InputError(f"Expected a label that is not taken, got {name!r}; choose another")
+            raise InputError(f"Expected a label that is not taken, got {name!r}", "choose another")
         return self._with(slot, name)
 
     def _with(self, slot: int, label: str | None) -> Slots:
@@ -109,7 +110,8 @@ def for_each(placed: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     """Return the slots (count,) of all patterns of a session, from those of `place_all`."""
     if placed.ndim and len(placed) != count:
         raise InputError(
-            f"Expected one label per frame, got {len(placed)} for {count} frames; give one for each"
+            f"Expected one label per frame, got {len(placed)} for {count} frames",
+            "give one for each",
         )
     return np.full(count, placed, np.int32)
 
@@ -118,7 +120,7 @@ def _check_one_given(label: object, slot: object) -> None:
     if (label is None) == (slot is None):
         got = "neither" if label is None else "both"
         raise InputError(
-            f"Expected a label or the number of a slot as slot=, got {got}; give one of them"
+            f"Expected a label or the number of a slot as slot=, got {got}", "give one of them"
         )
 
 

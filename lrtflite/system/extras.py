@@ -35,7 +35,9 @@ def pip_command(package: str) -> str:
 
 def missing(package: str) -> MissingExtra:
     """Return the error for a package of EXTRAS that cannot be imported."""
-    return MissingExtra(f"{NAMES.get(package, package)} is not installed; {pip_command(package)}")
+    return MissingExtra(
+        f"{NAMES.get(package, package)} is not installed", f"{pip_command(package)}"
+    )
 
 
 def require(*packages: str) -> None:

@@ -45,8 +45,8 @@ def _load(module: str, origin: str) -> None:
         reason = str(error).partition("\n")[0] or type(error).__name__
         # Kept, because its entries may already be registered and would hide the cause next time.
         _failed[module] = PluginError(
-            f"Expected a plugin in the module {module!r}, named by {origin}, got: {reason}; "
-            "install it, or take its name out"
+            f"Expected a plugin in the module {module!r}, named by {origin}, got: {reason}",
+            "install it, or take its name out",
         )
         raise _failed[module] from error
     finally:

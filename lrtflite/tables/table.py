@@ -32,8 +32,8 @@ class Table(Mapping[str, Entry], Generic[Entry]):
         """Add an entry; raise InputError if the name is taken."""
         if name in self._entries:
             raise InputError(
-                f"Expected a new name for a {self.kind}, got {name!r}, which is taken; "
-                "choose another"
+                f"Expected a new name for a {self.kind}, got {name!r}, which is taken",
+                "choose another",
             )
         self._entries[name] = entry
 
@@ -56,7 +56,7 @@ class Table(Mapping[str, Entry], Generic[Entry]):
         if name not in self:
             near = get_close_matches(str(name), list(self), n=1)
             advice = f"did you mean {near[0]!r}?" if near else "choose one of these"
-            raise InputError(f"Expected a {self.kind} of {', '.join(self)}, got {name!r}; {advice}")
+            raise InputError(f"Expected a {self.kind} of {', '.join(self)}, got {name!r}", advice)
 
     def __getitem__(self, name: str) -> Entry:
         load_plugins()

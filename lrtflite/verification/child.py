@@ -64,7 +64,7 @@ def run_child(
         )
     except OSError as error:
         raise BundleError(
-            f"Cannot start {what} in a child process: {error.strerror}; try again"
+            f"Cannot start {what} in a child process: {error.strerror}", "try again"
         ) from error
     with process:
         try:
@@ -80,18 +80,18 @@ def run_child(
         raise _too_large(what, limits)
     if process.returncode < 0:
         raise BundleError(
-            f"Expected models that run, got a crash ({_signal(-process.returncode)}) in {what}; "
-            f"{fix}"
+            f"Expected models that run, got a crash ({_signal(-process.returncode)}) in {what}",
+            f"{fix}",
         )
     if reply.get("kind") == _PROBLEM:
-        raise BundleError(f"Expected models that run, got {reply['text']} in {what}; {fix}")
+        raise BundleError(f"Expected models that run, got {reply['text']} in {what}", fix)
     kind = getattr(errors, str(reply.get("kind")), None)
     if isinstance(kind, type) and issubclass(kind, LrtfliteError):
         raise kind(reply["text"])
     said = notes.decode(errors="replace").strip().splitlines()
     why = f": {printable(said[-1])[:160]}" if said and process.returncode else ""
     raise BundleError(
-        f"Expected {what} to reach its end, got exit code {process.returncode} before{why}; {fix}"
+        f"Expected {what} to reach its end, got exit code {process.returncode} before{why}", fix
     )
 
 
@@ -112,8 +112,8 @@ def _communicate(
             raise _too_large(what, limits)
         if time.monotonic() > end:
             raise BundleError(
-                f"Expected models that run, got no end of {what} after {limits.seconds:g} s; "
-                f"{fix}; on a slow machine, set {SECONDS} to more seconds"
+                f"Expected models that run, got no end of {what} after {limits.seconds:g} s",
+                f"{fix}; on a slow machine, set {SECONDS} to more seconds",
             )
 
 
@@ -126,7 +126,8 @@ def _send(stream: IO[bytes] | None, given: bytes) -> None:
 def _too_large(what: str, limits: Limits) -> BundleError:
     return BundleError(
         f"Expected models that run within {limits.megabytes:,.0f} MB of RAM, got {what}, which "
-        f"needs more; use a bundle that you trust, and set {MEGABYTES} to what it needs"
+        "needs more",
+        f"use a bundle that you trust, and set {MEGABYTES} to what it needs",
     )
 
 

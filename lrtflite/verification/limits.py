@@ -61,8 +61,8 @@ def _variable(name: str, default: float, *, most: float) -> float:
         value = math.nan
     if not 0 < value <= most:
         raise InputError(
-            f"Expected a number above 0 and up to {most:g} in {name}, got {text[:40]!r}; "
-            "correct it, or unset it"
+            f"Expected a number above 0 and up to {most:g} in {name}, got {text[:40]!r}",
+            "correct it, or unset it",
         )
     return value
 

@@ -93,7 +93,8 @@ def evaluate(
     for frame in frames:
         if done == len(names):
             raise InputError(
-                f"Expected one label per frame, got {len(names)} for more frames; give one for each"
+                f"Expected one label per frame, got {len(names)} for more frames",
+                "give one for each",
             )
         name = names[done]
         [[best, *_]] = learner.predict(frame, top=1)
@@ -105,7 +106,7 @@ def evaluate(
             on_frame(done, len(names))
     if done < len(names):
         raise InputError(
-            f"Expected one label per frame, got {len(names)} for {done} frames; give one for each"
+            f"Expected one label per frame, got {len(names)} for {done} frames", "give one for each"
         )
     unknown = None
     if learner.tells_familiarity:
@@ -135,15 +136,15 @@ def evaluate_clips(
 def _check_labels(names: Sequence[str], learned: Sequence[str]) -> None:
     """Raise InputError unless one of the names was learned."""
     if not learned:
-        raise InputError("Expected a learner that has learned something; teach it a class first")
+        raise InputError("Expected a learner that has learned something", "teach it a class first")
     if not set(names).intersection(learned):
         from lrtflite.data.listing import first_few
 
         found = list(dict.fromkeys(names))
         got = f"only {first_few(found)}" if found else "none"
         raise InputError(
-            f"Expected frames of a learned class ({first_few(learned)}), got {got}; check the "
-            "labels"
+            f"Expected frames of a learned class ({first_few(learned)}), got {got}",
+            "check the labels",
         )
 
 

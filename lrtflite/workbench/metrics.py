@@ -47,8 +47,8 @@ def confusion_matrix(predicted: ArrayLike, truth: ArrayLike, *, classes: int) ->
     for labels in (guess, true):
         if len(labels) and not (labels.min() >= 0 and labels.max() < classes):
             raise InputError(
-                f"Expected labels from 0 to {classes - 1}, got {labels.min()} to {labels.max()}; "
-                "check `classes`"
+                f"Expected labels from 0 to {classes - 1}, got {labels.min()} to {labels.max()}",
+                "check `classes`",
             )
     pairs = np.bincount(true * classes + guess, minlength=classes * classes)
     return pairs.reshape(classes, classes).astype(np.int64)
@@ -66,8 +66,8 @@ def forgetting(history: ArrayLike, learned: Sequence[int | None]) -> float:
     table = np.asarray(history, np.float64)
     if table.ndim != 2 or not len(table) or table.shape[1] != len(learned):
         raise InputError(
-            f"Expected a history of shape (sessions, {len(learned)}), got {table.shape}; "
-            "give a column for each class"
+            f"Expected a history of shape (sessions, {len(learned)}), got {table.shape}",
+            "give a column for each class",
         )
     last = len(table) - 1
     drops = []
@@ -84,7 +84,7 @@ def percentiles(values: ArrayLike) -> dict[str, float | int]:
     """Return `{"p50": median, "p95": 95th percentile, "n": count}`, linear between neighbours."""
     numbers = np.asarray(values, np.float64).ravel()
     if not len(numbers):
-        raise InputError("Expected at least one measurement, got none; measure first")
+        raise InputError("Expected at least one measurement, got none", "measure first")
     p50, p95 = np.percentile(numbers, [50, 95])
     return {"p50": float(p50), "p95": float(p95), "n": len(numbers)}
 
@@ -93,7 +93,7 @@ def _pair(predicted: ArrayLike, truth: ArrayLike) -> tuple[NDArray[np.int64], ND
     guess, true = np.asarray(predicted), np.asarray(truth)
     if guess.ndim != 1 or guess.shape != true.shape:
         raise InputError(
-            f"Expected one predicted label per true one, (N,), got {guess.shape} and {true.shape}; "
-            "give arrays of one length"
+            f"Expected one predicted label per true one, (N,), got {guess.shape} and {true.shape}",
+            "give arrays of one length",
         )
     return guess.astype(np.int64), true.astype(np.int64)

@@ -64,8 +64,8 @@ def check_room(source: FrameSource, labels: tuple[str | None, ...]) -> None:
     if foreign > free:
         raise InputError(
             f"Expected a bundle with room for the {len(source.classes)} classes of {source.name}, "
-            f"got {len(labels)} slots, {free} of them free; "
-            f"convert one with --classes {len(labels) - free + foreign}"
+            f"got {len(labels)} slots, {free} of them free",
+            f"convert one with --classes {len(labels) - free + foreign}",
         )
     Slots(labels).place_all(source.classes)
 

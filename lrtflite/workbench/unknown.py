@@ -58,8 +58,8 @@ def unknown_answers(
     knowns, unknowns = np.asarray(known, np.float64), np.asarray(unknown, np.float64)
     if not len(knowns):
         raise InputError(
-            "Expected the familiarity of at least one known frame, got none; add frames of learned "
-            "classes"
+            "Expected the familiarity of at least one known frame, got none",
+            "add frames of learned classes",
         )
     judged = tuple(
         Threshold(value, _below(knowns, value), _below(unknowns, value)) for value in THRESHOLDS

@@ -31,8 +31,8 @@ EXEMPT = {
 
 
 def message(call: ast.Call) -> str:
-    """Return the text of an error's first argument, with its variable parts in braces."""
-    return text_of(call.args[0]) if call.args else ""
+    """Return the problem and the advice of an error, with variable parts in braces."""
+    return "; ".join(map(text_of, call.args))
 
 
 def text_of(node: ast.expr) -> str:
@@ -88,6 +88,8 @@ def test_exemptions_are_needed() -> None:
     [
         ('InputError("Expected a, got b")', ["Expected a, got b"]),
         ('InputError("Expected a, got b; do c")', []),
+        ('InputError("Expected a, got b", "do c")', []),
+        ('InputError("Expected a, got b", advice)', []),
         ('InputError(f"Expected a, got {b}; " f"{advice}")', []),
         ('errors.StateError(f"Cannot read {path}: {error}")', ["Cannot read {path}: {error}"]),
         ('DataError("Expected a" + (", got b" if x else "; do c"))', ["Expected a, got b"]),

@@ -67,7 +67,7 @@ def command(
 
     if sheet is not None:
         if not sheet.lower().endswith(".png"):
-            raise InputError(f"Expected --sheet to end in .png, got {sheet}; rename it")
+            raise InputError(f"Expected --sheet to end in .png, got {sheet}", "rename it")
         check_drawing()
         with writing(sheet):
             check_writable(Path(sheet).expanduser())

@@ -121,8 +121,8 @@ def _refuse_beside_model(*names: str) -> None:
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = f"--{name.replace('_', '-')}"
             raise ModelError(
-                f"Expected --model without {option}, got both; leave {option} out, because a model "
-                "has its own"
+                f"Expected --model without {option}, got both",
+                f"leave {option} out, because a model has its own",
             )
 
 

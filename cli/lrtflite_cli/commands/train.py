@@ -98,7 +98,8 @@ def command(
 
     if export_npz is not None and export_npz.suffix != ".npz":
         raise ModelError(
-            f"Expected a file name that ends in .npz, got {export_npz}; choose another --export-npz"
+            f"Expected a file name that ends in .npz, got {export_npz}",
+            "choose another --export-npz",
         )
     given["split_seed"] = split_seed
     options = chosen_options(schedule, dataset, seed, given, all_classes=all_classes)

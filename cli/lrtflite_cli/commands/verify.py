@@ -43,5 +43,6 @@ def command(bundle: str, runtime: str, require_signature: str | None, as_json: b
     if failed:
         raise BundleError(
             f"Expected a bundle that passes all checks, got {bundle}, which fails "
-            f"{', '.join(failed)}; convert it again"
+            f"{', '.join(failed)}",
+            "convert it again",
         )

@@ -52,10 +52,11 @@ def chosen_rates(given: Mapping[str, Any]) -> dict[str, float]:
             number, equals = 0.0, ""
         if not equals or not name:
             raise InputError(
-                f"Expected --rate as NAME=VALUE, such as lr=0.01, got {text!r}; write it like that"
+                f"Expected --rate as NAME=VALUE, such as lr=0.01, got {text!r}",
+                "write it like that",
             )
         if name in rates:
-            raise InputError(f"Expected {name} once, got it twice; leave one out")
+            raise InputError(f"Expected {name} once, got it twice", "leave one out")
         # A whole number becomes an int, because counts such as epochs must be whole.
         rates[name] = int(number) if number.is_integer() else number
     return rates

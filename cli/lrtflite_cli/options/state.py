@@ -80,8 +80,8 @@ def opened_to_answer(
     with opened(bundle, state, given, read_only=True) as learner:
         if not learner.learned:
             raise InputError(
-                f"Expected a state that has learned something, got {state}, which has not; teach "
-                "it with `lrtflite learn`"
+                f"Expected a state that has learned something, got {state}, which has not",
+                "teach it with `lrtflite learn`",
             )
         yield learner
 

@@ -147,12 +147,12 @@ def chosen_options(
         ]
         raise InputError(
             "Expected no --first-classes or --visits with --schedule backbone, which trains all "
-            f"classes, got {' and '.join(got)}; leave that out, or name the classes in --dataset "
-            "(?classes=a,b)"
+            f"classes, got {' and '.join(got)}",
+            "leave that out, or name the classes in --dataset (?classes=a,b)",
         )
     if all_classes and stream:
         raise InputError(
-            "Expected --all-classes, or --first-classes and --visits, got both; leave one out"
+            "Expected --all-classes, or --first-classes and --visits, got both", "leave one out"
         )
     if all_classes or (dataset.startswith("folder:") and not stream):
         chosen["first_classes"] = None
@@ -170,6 +170,7 @@ def chosen_options(
     if "lower_lr" in chosen and not options.trains_lower_layers:
         raise InputError(
             f"Expected no --lower-lr with --freeze-below {options.freeze_below}, where only the "
-            f"last layer trains, got {options.lower_lr:g}; leave it out, or freeze fewer layers"
+            f"last layer trains, got {options.lower_lr:g}",
+            "leave it out, or freeze fewer layers",
         )
     return options

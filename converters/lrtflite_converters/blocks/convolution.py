@@ -91,7 +91,8 @@ def linear_of(layer: Any, *, padding: Any, train_depthwise: bool) -> Linear:
     if padding is not None and max(max(pair) for pair in padding) >= side:
         raise ModelError(
             f"Expected at most {side - 1} rows of zeros before a {side}x{side} convolution, "
-            f"got {padding} before {describe(layer)}; pad less"
+            f"got {padding} before {describe(layer)}",
+            "pad less",
         )
     edges: Edges = padding
     if padding is None and layer.padding == "valid" and side > 1:
@@ -131,7 +132,8 @@ def _check_plain(convolution: Any, *, depthwise: bool, padded: bool) -> None:
     if not plain:
         raise ModelError(
             "Expected a square convolution without dilation, groups or activation, "
-            f"got {describe(convolution)}; build the network without them"
+            f"got {describe(convolution)}",
+            "build the network without them",
         )
 
 
@@ -139,7 +141,8 @@ def _check_dense(layer: Any) -> None:
     if len(layer.input_shape) != 2 or layer.activation is not keras.activations.linear:
         raise ModelError(
             "Expected a dense layer on vectors, with its activation as a layer of its own, "
-            f"got {describe(layer)}; build the network that way"
+            f"got {describe(layer)}",
+            "build the network that way",
         )
 
 

@@ -55,12 +55,13 @@ class Walk:
         if isinstance(layer, layers.InputLayer):
             return ModelError(
                 f"Expected a chain of layers that begins at {self.first}, got a path around it "
-                f"that begins at {describe(layer)}; choose a replay layer that all paths go through"
+                f"that begins at {describe(layer)}",
+                "choose a replay layer that all paths go through",
             )
         supported = ", ".join(kind.__name__ for kind in MATCHERS)
         return ModelError(
-            f"Expected layers that train with built-in ops ({supported}), got {describe(layer)}; "
-            "choose a replay layer above it, without --adapt-moments"
+            f"Expected layers that train with built-in ops ({supported}), got {describe(layer)}",
+            "choose a replay layer above it, without --adapt-moments",
         )
 
 
@@ -109,7 +110,8 @@ def _match_windows(layer: Any, walk: Walk) -> tuple[Block, Any]:
     if size != other or len(strides) != 1 or (same and not maximum):
         raise ModelError(
             "Expected pooling over square windows, with padding only for a maximum, got "
-            f"{describe(layer)}; choose a replay layer above it"
+            f"{describe(layer)}",
+            "choose a replay layer above it",
         )
     pooled = WindowPooling(_image(layer), output, size, strides.pop(), same, maximum)
     return pooled, layer.input
@@ -175,7 +177,8 @@ def _match_add(layer: Any, walk: Walk) -> tuple[Block, Any]:
                 return Joined(*made), joined
     raise ModelError(
         "Expected a sum of two paths of the same shape that begin at one layer, got "
-        f"{describe(layer)} of other paths; choose a replay layer above it"
+        f"{describe(layer)} of other paths",
+        "choose a replay layer above it",
     )
 
 
@@ -209,8 +212,8 @@ def _activation(layer: Any) -> Activation:
     highest = None if layer.max_value is None else float(layer.max_value)
     if highest not in supported or layer.negative_slope or layer.threshold:
         raise ModelError(
-            f"Expected ReLU or ReLU6, got {describe(layer)} with other settings; "
-            "choose a replay layer above it"
+            f"Expected ReLU or ReLU6, got {describe(layer)} with other settings",
+            "choose a replay layer above it",
         )
     return supported[highest]
 

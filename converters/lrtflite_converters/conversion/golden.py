@@ -79,21 +79,22 @@ def check_split(network: Network, features: Features, head: Head, options: Conve
     if not worst <= ROUNDING * largest:  # NaN fails too
         raise ConversionError(
             f"Expected the features of {model.name} from its two parts, got a difference of "
-            f"{worst:.1e} where the largest is {largest:.1e}; this is a bug, please report it"
+            f"{worst:.1e} where the largest is {largest:.1e}",
+            "this is a bug, please report it",
         )
 
 
 def _check_values(model: keras.Model, latents: NDArray[Any], *others: NDArray[Any]) -> None:
     if not all(np.isfinite(values).all() for values in (latents, *others)):
         raise ModelError(
-            f"Expected a network with finite weights, got NaN or infinity from {model.name}; "
-            "train it again with a lower learning rate"
+            f"Expected a network with finite weights, got NaN or infinity from {model.name}",
+            "train it again with a lower learning rate",
         )
     highest = np.abs(latents).max()
     if highest < FAINTEST:
         raise ModelError(
-            f"Expected a trained network, got latents of {highest:.0e} at most; "
-            "train it, or give it weights"
+            f"Expected a trained network, got latents of {highest:.0e} at most",
+            "train it, or give it weights",
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from lrtflite.bundle.destination import Destination
-from lrtflite.errors import ConversionError, ModelError
+from lrtflite.errors import ConversionError, ModelError, problem_of
 from lrtflite.files.keras import is_of_this_project
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
 from lrtflite.host.mobilenet import scale_frames
@@ -98,9 +98,9 @@ def make_bundle_of_features(
     try:
         return write_bundle(parts, destination, options=options, stage=stage)
     except ConversionError as error:
-        problem = str(error).rpartition("; ")[0]
+        problem = problem_of(error)
         raise ConversionError(
-            f"{problem}; export {path.name} with another version of its converter, or as float32"
+            f"{problem}", f"export {path.name} with another version of its converter, or as float32"
         ) from error
 
 
@@ -112,21 +112,21 @@ def find_network(source: Source) -> Network:
         if not is_of_this_project(path):
             if source.network != TRAINED_NETWORKS[0]:
                 raise ModelError(
-                    f"Expected your own model without --network, got {source.network!r}; leave "
-                    "--network out, because the file has its own layers"
+                    f"Expected your own model without --network, got {source.network!r}",
+                    "leave --network out, because the file has its own layers",
                 )
             return read_network(path, source.scaling)
         if source.scale is not None:
             raise ModelError(
-                "Expected no --scale for a model that `lrtflite train` saved, got "
-                f"{source.scale}; leave it out"
+                f"Expected no --scale for a model that `lrtflite train` saved, got {source.scale}",
+                "leave it out",
             )
         origin = f"{path.name}, trained on the host"
         model = load_model(path)
         if model.name in TRAINED_NETWORKS and model.name != source.network:
             raise ModelError(
-                f"Expected a {source.network} in {path}, got a {model.name}; "
-                f"use --network {model.name}"
+                f"Expected a {source.network} in {path}, got a {model.name}",
+                f"use --network {model.name}",
             )
         return Network(architecture, model, scale_frames, origin)
     module, _, function = architecture.build.partition(":")

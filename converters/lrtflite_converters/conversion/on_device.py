@@ -39,7 +39,7 @@ def _run(module: str, bundle: Path, word: str, *, failed: str) -> str:
         on = f" on {describe_runtime(word)}" if word in RUNTIMES else ""
         said = (done.stdout or done.stderr).strip().splitlines()
         raise ConversionError(
-            f"The bundle {failed}{on}: {said[-1] if said else f'exit code {done.returncode}'}; "
-            "convert it again, and report this if it happens twice"
+            f"The bundle {failed}{on}: {said[-1] if said else f'exit code {done.returncode}'}",
+            "convert it again, and report this if it happens twice",
         )
     return done.stdout

@@ -200,8 +200,8 @@ def _float_features(network: Network, options: Conversion, *, group: int) -> Fea
     below = blocks_below(network, layer, pooled=pooled)
     if not below.moments:
         raise ModelError(
-            f"Expected Batch Normalization below {layer} to adapt its moments, got none; "
-            "leave --adapt-moments out"
+            f"Expected Batch Normalization below {layer} to adapt its moments, got none",
+            "leave --adapt-moments out",
         )
     return AdaptingFeatures(network, layer, below, group=group, pooled=pooled)
 
@@ -214,7 +214,8 @@ def _taken(training: Training, options: Conversion, *models: SignedModule) -> Tr
     if given := [name for name in unused if name in options.rates]:
         raise ModelError(
             f"Expected rates that this network takes, got {given[0]!r}, which is for Batch "
-            "Normalization above the replay layer; leave it out"
+            "Normalization above the replay layer",
+            "leave it out",
         )
     return Training(
         training.feeding, {name: r for name, r in training.rates.items() if name not in unused}

@@ -29,8 +29,8 @@ def baked_graph(model: Any, signature: str, tensors: Mapping[str, NDArray[Any]])
     for op in graph.ops:
         if op.code in _REFUSED:
             raise ConversionError(
-                f"Expected {signature!r} to read variables only, got {op.name}; "
-                "write the head without it"
+                f"Expected {signature!r} to read variables only, got {op.name}",
+                "write the head without it",
             )
         if op.code == Code.READ_VARIABLE:
             name = handles[id(op.inputs[0])]
@@ -65,8 +65,8 @@ def _checked(tensors: Mapping[str, NDArray[Any]], name: str, expected: Tensor) -
     if value is None or value.shape != expected.shape or value.dtype != expected.dtype:
         got = "nothing" if value is None else f"{value.shape} {value.dtype}"
         raise StateError(
-            f"Expected {name!r} of {expected.shape} {expected.dtype} in the state, got {got}; "
-            "restore the state from a copy"
+            f"Expected {name!r} of {expected.shape} {expected.dtype} in the state, got {got}",
+            "restore the state from a copy",
         )
     return value
 

@@ -153,7 +153,7 @@ def _quantised(
     except Exception as error:  # of many types of TensorFlow's own
         lines = str(error).splitlines() or [type(error).__name__]
         raise ConversionError(
-            f"TensorFlow cannot quantise this model: {lines[0]}; export without --quantize"
+            f"TensorFlow cannot quantise this model: {lines[0]}", "export without --quantize"
         ) from error
     return bytes(made)
 

@@ -42,27 +42,29 @@ class Files:
         """Raise LrtfliteError if a file exists that may not be replaced, or cannot be written."""
         if self.model.name == LABELS_FILE:
             raise LrtfliteError(
-                f"Expected a name for the model, got {self.model}, which is where its labels go; "
-                "choose another --out"
+                f"Expected a name for the model, got {self.model}, which is where its labels go",
+                "choose another --out",
             )
         if self.labels.exists() and not self.model.exists() and replace:
             others = sorted(path.name for path in self.model.parent.glob("*.tflite"))
             if others:
                 raise LrtfliteError(
                     f"Expected a folder without other exports, got {self.labels} beside "
-                    f"{others[0]}, whose labels it may have; choose an --out in another folder"
+                    f"{others[0]}, whose labels it may have",
+                    "choose an --out in another folder",
                 )
         for path in (self.model, self.labels):
             with writing(path):
                 check_writable(path)
             if path.exists() and not path.is_file():
                 raise LrtfliteError(
-                    f"Expected a file to write, got the device or pipe {path}; choose another --out"
+                    f"Expected a file to write, got the device or pipe {path}",
+                    "choose another --out",
                 )
             if path.exists() and not replace:
                 raise LrtfliteError(
-                    f"Expected a new file, got {path}, which exists; choose an --out in another "
-                    "folder, or give --replace to overwrite it"
+                    f"Expected a new file, got {path}, which exists",
+                    "choose an --out in another folder, or give --replace to overwrite it",
                 )
 
 
@@ -89,7 +91,8 @@ class Learned:
         if not slots:
             raise InputError(
                 "Expected a state that has learned at least one class, got one that has learned "
-                "nothing yet; teach it first, or give another STATE"
+                "nothing yet",
+                "teach it first, or give another STATE",
             )
         return cls(tensors, slots, names, sessions)
 
@@ -124,16 +127,17 @@ def check_mode(mode: str | None, dataset: str | None) -> None:
     """Raise InputError for an unknown mode, or for one without its data set."""
     if mode is not None and mode not in MODES:
         raise InputError(
-            f"Expected {' or '.join(MODES)} for --quantize, got {mode!r}; choose one of these"
+            f"Expected {' or '.join(MODES)} for --quantize, got {mode!r}", "choose one of these"
         )
     if mode is not None and dataset is None:
         raise InputError(
-            f"Expected a data set to calibrate with for --quantize {mode}, got none; give "
-            "--calibrate folder:PICTURES"
+            f"Expected a data set to calibrate with for --quantize {mode}, got none",
+            "give --calibrate folder:PICTURES",
         )
     if mode is None and dataset is not None:
         raise InputError(
-            "Expected --quantize int8 with --calibrate, got --calibrate alone; give both or neither"
+            "Expected --quantize int8 with --calibrate, got --calibrate alone",
+            "give both or neither",
         )
 
 
@@ -142,12 +146,13 @@ def check_float(bundle: Bundle) -> None:
     if bundle.manifest.latent_dtype == INT8:
         raise InputError(
             "Expected a bundle in float for --quantize int8, got one whose features are int8 "
-            "already; leave out --quantize"
+            "already",
+            "leave out --quantize",
         )
 
 
 def _learned(state: State) -> Learned:
     meta = state.meta
     if len(meta["learned"]) != len(meta["labels"]):
-        raise StateError("Expected as many labels as slots in the state; restore it from a copy")
+        raise StateError("Expected as many labels as slots in the state", "restore it from a copy")
     return Learned.of(state.arrays, meta["learned"], meta["labels"], sessions=meta["sessions"])

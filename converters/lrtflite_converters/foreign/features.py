@@ -52,8 +52,8 @@ class ForeignFeatures:
         except (ValueError, RuntimeError) as error:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             raise ModelError(
-                f"Expected a .tflite model that TensorFlow runs, got {where}: {lines[0][:160]}; "
-                "export the model again"
+                f"Expected a .tflite model that TensorFlow runs, got {where}: {lines[0][:160]}",
+                "export the model again",
             ) from error
         self._check(alone, frames, where)
         self.latent_shape = tuple(int(n) for n in alone.shape[1:])
@@ -90,13 +90,14 @@ class ForeignFeatures:
         )
         if not np.isfinite(alone).all() or largest == 0:
             raise ModelError(
-                f"Expected a model that gives finite features, got {alone.ravel()[0]} from "
-                f"{where}; check its weights and --scale"
+                f"Expected a model that gives finite features, got {alone.ravel()[0]} from {where}",
+                "check its weights and --scale",
             )
         if not fits:
             raise ModelError(
                 f"Expected a model that takes any number of images at once, got {where}, which is "
-                "built for one; export it with a dynamic batch size"
+                "built for one",
+                "export it with a dynamic batch size",
             )
 
 

@@ -50,26 +50,28 @@ def _check(file: ForeignFile, where: str) -> None:
     for numbers, what in ((file.inputs, "input"), (file.outputs, "output")):
         if len(numbers) != 1:
             raise ModelError(
-                f"Expected a model with one {what}, got {len(numbers)} in {where}; export a model "
-                "that takes an image and gives a vector"
+                f"Expected a model with one {what}, got {len(numbers)} in {where}",
+                "export a model that takes an image and gives a vector",
             )
     names = {code.customCode for code in file.model.operatorCodes if code.customCode}
     if names:
         shown = ", ".join(sorted(name.decode(errors="replace") for name in names))
         raise ModelError(
-            f"Expected built-in TFLite ops only, got {shown} in {where}; export it without "
-            "custom or Flex ops"
+            f"Expected built-in TFLite ops only, got {shown} in {where}",
+            "export it without custom or Flex ops",
         )
     shape = file.shape(file.outputs[0])
     if len(shape) < 2 or sum(side > 1 for side in shape[1:]) > 1:
         raise ModelError(
             f"Expected a model that gives a vector for each image, got an output of {shape} in "
-            f"{where}; end the model with global average pooling"
+            f"{where}",
+            "end the model with global average pooling",
         )
     if file.kind(file.outputs[0]) not in (Type.FLOAT32, *QUANTISED):
         raise ModelError(
             f"Expected an output of float32, int8 or uint8, got {file.kind_name(file.outputs[0])} "
-            f"in {where}; export it as float32"
+            f"in {where}",
+            "export it as float32",
         )
 
 
@@ -82,12 +84,13 @@ def _image(file: ForeignFile, given: int, where: str) -> tuple[int, bool]:
     if not fits or not SIDES[0] <= sides[0] <= SIDES[1]:
         raise ModelError(
             "Expected an input of square images, [n, size, size, 3] or [n, 3, size, size], with a "
-            f"size from {SIDES[0]} to {SIDES[1]}, got {shape} in {where}; export it for such images"
+            f"size from {SIDES[0]} to {SIDES[1]}, got {shape} in {where}",
+            "export it for such images",
         )
     if file.kind(given) not in (Type.FLOAT32, *QUANTISED):
         raise ModelError(
-            f"Expected an input of float32, uint8 or int8, got {file.kind_name(given)} in {where}; "
-            "export it as float32"
+            f"Expected an input of float32, uint8 or int8, got {file.kind_name(given)} in {where}",
+            "export it as float32",
         )
     return sides[0], channels_first
 
@@ -99,13 +102,13 @@ def _front(
     kind, quantization = file.kind(given), file.quantization(given)
     if kind == Type.FLOAT32 and scaling is None:
         raise ModelError(
-            f"Expected --scale with {where}, whose input is float32, got none; give the scaling "
-            f"that the model was trained with, --scale {FORMS}"
+            f"Expected --scale with {where}, whose input is float32, got none",
+            f"give the scaling that the model was trained with, --scale {FORMS}",
         )
     if kind != Type.FLOAT32 and quantization is None and (scaling or kind == Type.INT8):
         raise ModelError(
-            f"Expected a quantised input with one scale, got {where} without; export it with a "
-            "float32 or uint8 input"
+            f"Expected a quantised input with one scale, got {where} without",
+            "export it with a float32 or uint8 input",
         )
     if kind == Type.UINT8 and scaling is None:
         return []  # the pixels themselves

@@ -169,8 +169,8 @@ class Head(SignedModule):
         for variable in self.variables:
             if variable.shape.rank == 0:
                 raise ConversionError(
-                    f"Expected variables of at least one axis, got {variable.name} of shape []; "
-                    "give it the shape [1]"
+                    f"Expected variables of at least one axis, got {variable.name} of shape []",
+                    "give it the shape [1]",
                 )
 
     def _overrides(self, name: str) -> bool:

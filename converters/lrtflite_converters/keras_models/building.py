@@ -34,8 +34,8 @@ class Builder:
         functions = {**ACTIVATIONS, **(KERAS_3 if self.is_keras_3 else {})}
         if not isinstance(activation, str) or activation not in functions:
             raise ModelError(
-                f"Expected an activation of Keras in {name}, got {shown(activation)}; "
-                "use one of its own"
+                f"Expected an activation of Keras in {name}, got {shown(activation)}",
+                "use one of its own",
             )
         return layers.Activation(functions[activation], name=name)(x)
 
@@ -74,20 +74,20 @@ def weights_of(node: Node, *shapes: tuple[int, ...] | None) -> list[Any]:
     found = [array.shape for array in node.weights]
     if len(found) != len(wanted):
         raise ModelError(
-            f"Expected {len(wanted)} arrays of weights for {node}, got {len(found)}; save the "
-            "model again, with its weights"
+            f"Expected {len(wanted)} arrays of weights for {node}, got {len(found)}",
+            "save the model again, with its weights",
         )
     for shape, each in zip(wanted, found):
         if shape != each:
             raise ModelError(
-                f"Expected weights of shape {shape} for {node}, got {each}; these weights are of a "
-                "model of another width, save model and weights together"
+                f"Expected weights of shape {shape} for {node}, got {each}",
+                "these weights are of a model of another width, save model and weights together",
             )
     for array in node.weights:
         if not np.isfinite(array).all():
             raise ModelError(
-                f"Expected finite weights, got NaN or infinity in {node}; train the model again "
-                "with a lower learning rate"
+                f"Expected finite weights, got NaN or infinity in {node}",
+                "train the model again with a lower learning rate",
             )
     return list(node.weights)
 
@@ -95,8 +95,8 @@ def weights_of(node: Node, *shapes: tuple[int, ...] | None) -> list[Any]:
 def image_of(node: Node, x: Any) -> tuple[int, int, int]:
     if node.config.get("data_format") == "channels_first":
         raise ModelError(
-            f"Expected images with channels last, got {node} with channels first; build the model "
-            "with data_format='channels_last'"
+            f"Expected images with channels last, got {node} with channels first",
+            "build the model with data_format='channels_last'",
         )
     if len(x.shape) != 4:
         raise ValueError(f"an input of rank {len(x.shape)}")

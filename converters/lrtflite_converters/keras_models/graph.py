@@ -56,12 +56,13 @@ def read_graph(file: KerasFile) -> Graph:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ModelError(
             f"Expected the configuration of a Keras model in {file.name}, got a damaged one "
-            f"({type(error).__name__}: {shown(str(error))}); save the model again"
+            f"({type(error).__name__}: {shown(str(error))})",
+            "save the model again",
         ) from error
     if not reader.nodes or reader.nodes[0].kind != INPUT:
         raise ModelError(
-            f"Expected a model with an input of known size in {file.name}, got one without; build "
-            "it with keras.Input((size, size, 3)) and save it again"
+            f"Expected a model with an input of known size in {file.name}, got one without",
+            "build it with keras.Input((size, size, 3)) and save it again",
         )
     name = str(file.config["config"].get("name", "model"))
     return Graph(name, tuple(_distinct(reader.nodes)), output, file.is_keras_3)
@@ -81,14 +82,14 @@ class _Reader:
         kind = found["class_name"]
         if kind not in MODELS:
             raise ModelError(
-                f"Expected a functional or sequential model in {self.file.name}, got "
-                f"{shown(kind)}; build the model from Keras's own layers with keras.Model or "
-                "keras.Sequential"
+                f"Expected a functional or sequential model in {self.file.name}, got {shown(kind)}",
+                "build the model from Keras's own layers with keras.Model or keras.Sequential",
             )
         if depth > MOST_DEPTH:
             raise ModelError(
                 f"Expected at most {MOST_DEPTH} models inside each other, got more in "
-                f"{self.file.name}; build it from layers"
+                f"{self.file.name}",
+                "build it from layers",
             )
         config = found["config"]
         layers: Sequence[Mapping[str, Any]] = config["layers"]
@@ -116,7 +117,7 @@ class _Reader:
             source = self._add(layer, path, () if source is None else (source,), depth)
         if source is None:
             raise ModelError(
-                f"Expected layers in {self.file.name}, got an empty model; add layers to it"
+                f"Expected layers in {self.file.name}, got an empty model", "add layers to it"
             )
         return source
 
@@ -146,7 +147,8 @@ class _Reader:
                 name = _name(late[0][0])
                 raise ModelError(
                     f"Expected layers that lead from the input to the output in "
-                    f"{self.file.name}, got {name}, whose input is missing; save the model again"
+                    f"{self.file.name}, got {name}, whose input is missing",
+                    "save the model again",
                 )
             waiting = late
         return made[exit_]
@@ -158,12 +160,13 @@ class _Reader:
         if layer["class_name"] == INPUT and self.nodes:
             raise ModelError(
                 f"Expected a model with one input in {self.file.name}, got several "
-                f"({_name(layer)}); build one that takes only the image"
+                f"({_name(layer)})",
+                "build one that takes only the image",
             )
         if len(self.nodes) >= MOST_LAYERS:
             raise ModelError(
-                f"Expected at most {MOST_LAYERS:,} layers in {self.file.name}, got more; "
-                "use a smaller model"
+                f"Expected at most {MOST_LAYERS:,} layers in {self.file.name}, got more",
+                "use a smaller model",
             )
         registered, kind = layer.get("registered_name"), str(layer["class_name"])
         numbers = _numbers(layer)
@@ -195,8 +198,8 @@ class _Reader:
         references = list(found.values()) if isinstance(found, dict) else found
         if len(references) != 1:
             raise ModelError(
-                f"Expected a model with one {what} in {self.file.name}, got {len(references)}; "
-                f"build one with a single {what}"
+                f"Expected a model with one {what} in {self.file.name}, got {len(references)}",
+                f"build one with a single {what}",
             )
         return str(references[0][0])
 
@@ -206,7 +209,8 @@ class _Reader:
         if len(calls) > 1:
             raise ModelError(
                 f"Expected each layer once in {self.file.name}, got {_name(layer)}, which is "
-                f"called {len(calls)} times; give each place a layer of its own"
+                f"called {len(calls)} times",
+                "give each place a layer of its own",
             )
         return [name for call in calls for name in _references(call)]
 

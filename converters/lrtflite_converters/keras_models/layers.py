@@ -43,13 +43,14 @@ def build_layer(builder: Builder, node: Node, inputs: Sequence[Any]) -> Any:
     ) as error:
         raise ModelError(
             f"Expected a layer as Keras saves it, got {node}, which cannot be built "
-            f"({first_line(error)}); save the model again"
+            f"({first_line(error)})",
+            "save the model again",
         ) from error
     values = math.prod(int(n or 0) for n in output.shape[1:])
     if not 0 < values <= MOST_VALUES:
         raise ModelError(
-            f"Expected 1 to {MOST_VALUES:,} values from each layer, got {values:,} from "
-            f"{node}; use a smaller model"
+            f"Expected 1 to {MOST_VALUES:,} values from each layer, got {values:,} from {node}",
+            "use a smaller model",
         )
     return output
 
@@ -58,14 +59,15 @@ def check_known(node: Node) -> None:
     """Raise ModelError for a layer that is not in the table."""
     if node.kind in ("Lambda", "TFOpLambda", "SlicingOpLambda"):
         raise ModelError(
-            f"Expected layers without code of their own, got {node}; a Lambda layer, or an "
-            "operator on tensors, executes code from the file and is refused: use Keras's layers"
+            f"Expected layers without code of their own, got {node}",
+            "a Lambda layer, or an "
+            "operator on tensors, executes code from the file and is refused: use Keras's layers",
         )
     custom = node.registered and ">" in node.registered and not node.registered.startswith("lrtf")
     if custom or node.kind not in LAYERS:
         raise ModelError(
-            f"Expected Keras's own layers, got {node}, which is a custom layer or not supported; "
-            "use the layers that docs/own-network.md lists, or export the model for --features"
+            f"Expected Keras's own layers, got {node}, which is a custom layer or not supported",
+            "use the layers that docs/own-network.md lists, or export the model for --features",
         )
 
 

@@ -65,7 +65,8 @@ def build_model(
         if not node.inputs:
             raise ModelError(
                 f"Expected layers that lead from the input to the output, got {node} without an "
-                "input; save the model again"
+                "input",
+                "save the model again",
             )
         inputs = [tensors[number] for number in node.inputs]
         # Whether nothing else uses the input or what has been made of it so far.
@@ -93,18 +94,19 @@ def _frame(config: Mapping[str, Any], name: str) -> tuple[int, int, int]:
     image = list(shape)[1:]
     if len(image) != 3 or image[2] != 3:
         raise ModelError(
-            f"Expected an input of images [size, size, 3], got {image} in {name}; build the model "
-            "for RGB images"
+            f"Expected an input of images [size, size, 3], got {image} in {name}",
+            "build the model for RGB images",
         )
     if not all(isinstance(side, int) for side in image):
         raise ModelError(
-            f"Expected images of a fixed size, got {image} in {name}; build the model with "
-            "keras.Input((size, size, 3)) and save it again"
+            f"Expected images of a fixed size, got {image} in {name}",
+            "build the model with keras.Input((size, size, 3)) and save it again",
         )
     if image[0] != image[1] or not SIDES[0] <= image[0] <= SIDES[1]:
         raise ModelError(
             f"Expected square images with a side from {SIDES[0]} to {SIDES[1]}, got "
-            f"{image[0]}x{image[1]} in {name}; build the model with such an input"
+            f"{image[0]}x{image[1]} in {name}",
+            "build the model with such an input",
         )
     return image[0], image[1], 3
 
@@ -113,13 +115,14 @@ def _choose(own: Scaling | None, given: Scaling | None, otherwise: Scaling | Non
     if own is not None and given is not None:
         raise ModelError(
             "Expected no --scale for a model with its own Rescaling or Normalization at the "
-            "input, got both; leave --scale out"
+            "input, got both",
+            "leave --scale out",
         )
     found = own or given or otherwise
     if found is None:
         raise ModelError(
-            "Expected a Rescaling or Normalization layer at the input, or --scale, got neither; "
-            f"give the scaling that the model was trained with, --scale {FORMS}"
+            "Expected a Rescaling or Normalization layer at the input, or --scale, got neither",
+            f"give the scaling that the model was trained with, --scale {FORMS}",
         )
     return found
 
@@ -158,8 +161,8 @@ def _model(images: Any, features: Any) -> keras.Model:
         return keras.Model(images, features, name="own")
     except ValueError as error:  # a name twice, or a path that does not begin at the input
         raise ModelError(
-            f"Expected layers with a name each between input and output, got: "
-            f"{first_line(error)}; rename the layers"
+            f"Expected layers with a name each between input and output, got: {first_line(error)}",
+            "rename the layers",
         ) from error
 
 
@@ -171,5 +174,6 @@ def _as_vector(tensor: Any, *, taken: Collection[str]) -> Any:
         return layers.GlobalAveragePooling2D(name=name)(tensor)
     raise ModelError(
         f"Expected a model that ends with an image or a vector, got {list(tensor.shape[1:])} from "
-        f"{maker(tensor).name}; cut it off below, and save that part"
+        f"{maker(tensor).name}",
+        "cut it off below, and save that part",
     )

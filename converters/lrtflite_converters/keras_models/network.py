@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tf_keras as keras
 
-from lrtflite.errors import ModelError
+from lrtflite.errors import ModelError, problem_of
 from lrtflite.files.keras import read_keras_file
 from lrtflite.host.cost import LayerCost
 from lrtflite.host.network import Network
@@ -56,8 +56,8 @@ class OwnArchitecture(Architecture):
             return
         if name == self.dropped:
             raise ModelError(
-                f"Expected a replay layer below the classifier, got {name!r}; choose "
-                f"{self.pooled!r}"
+                f"Expected a replay layer below the classifier, got {name!r}",
+                f"choose {self.pooled!r}",
             )
         place = self.places.get(name)
         if place is None:
@@ -65,14 +65,16 @@ class OwnArchitecture(Architecture):
         if place != name and place in self.usable:
             raise ModelError(
                 f"Expected a replay layer that computes something, got {name!r}, which only passes "
-                f"on its input; choose {place!r}"
+                "on its input",
+                f"choose {place!r}",
             )
         order = list(self.places.values())
         above = [layer for layer in self.usable if order.index(layer) > order.index(str(place))]
         if self.obstacle and order.index(str(place)) < order.index(self.lowest):
             raise ModelError(
                 f"Expected a replay layer with only layers above it that can train, got {name!r}: "
-                f"{self.obstacle}; choose {self.lowest!r} or a higher layer"
+                f"{self.obstacle}",
+                f"choose {self.lowest!r} or a higher layer",
             )
         raise ModelError(
             f"Expected a replay layer that ends a unit and that all paths go through, got {name!r};"
@@ -136,7 +138,7 @@ def _walk(model: keras.Model) -> tuple[list[Any], list[Block], str]:
 
 def _reason(error: ModelError) -> str:
     """Return the layer that cannot train, and what was expected of it, without the advice."""
-    expected, _, got = str(error).partition("; ")[0].partition(", got ")
+    expected, _, got = problem_of(error).partition(", got ")
     return f"{got} cannot train ({expected[0].lower()}{expected[1:]})"
 
 

@@ -128,7 +128,7 @@ def _renorm(x: Any, node: Node, center: bool, scale: bool) -> Any:
     beta = found.pop(0) if center else np.zeros(shape)
     if (found[1] < 0).any():
         raise ModelError(
-            f"Expected variances of at least 0, got less in {node}; train the model again"
+            f"Expected variances of at least 0, got less in {node}", "train the model again"
         )
     layer = BatchRenorm(epsilon=float(node.config.get("epsilon", 1e-3)), name=node.name)
     y = layer(x)

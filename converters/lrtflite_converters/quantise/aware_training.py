@@ -54,8 +54,8 @@ def fine_tune(preparation: Preparation) -> None:
         error = lesson.error(held)
         if not np.isfinite(error):
             raise ModelError(
-                f"Expected a finite loss of fine-tuning, got {error} in epoch {epoch}; use "
-                "--quantize int8"
+                f"Expected a finite loss of fine-tuning, got {error} in epoch {epoch}",
+                "use --quantize int8",
             )
         if error < best:
             best, kept = error, _weights(student)

@@ -56,17 +56,19 @@ def check_frames(frames: list[NDArray[np.uint8]], name: str, size: int) -> None:
     """Raise DataError for no frames, frames of another size, or frames without any content."""
     if not frames:
         raise DataError(
-            f"Expected frames to calibrate on in {name}, got none; add pictures, or give another "
-            "--calibrate"
+            f"Expected frames to calibrate on in {name}, got none",
+            "add pictures, or give another --calibrate",
         )
     for frame in frames:
         if frame.shape != (size, size, 3) or frame.dtype != np.uint8:
             raise DataError(
                 f"Expected frames of {size} x {size} RGB in {name}, got {frame.shape} of "
-                f"{frame.dtype}; resize them, or give another --calibrate"
+                f"{frame.dtype}",
+                "resize them, or give another --calibrate",
             )
     if all(frame.min() == frame.max() for frame in frames):
         raise DataError(
             f"Expected pictures to calibrate on in {name}, got {len(frames)} frames of one colour "
-            "each; give pictures like those of the device's camera"
+            "each",
+            "give pictures like those of the device's camera",
         )

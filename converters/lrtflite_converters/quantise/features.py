@@ -48,12 +48,13 @@ class QuantisedFeatures(Features):
         if not (np.isclose(step, scaling.step, rtol=1e-4, atol=0) and zero == scaling.zero):
             raise ConversionError(
                 f"Expected frames scaled by {scaling.step:g} around {scaling.zero}, got "
-                f"{step:g} around {zero} from the converter; leave --quantize out, and report this"
+                f"{step:g} around {zero} from the converter",
+                "leave --quantize out, and report this",
             )
         if details["dtype"] != np.int8 or not scale > 0:
             raise ConversionError(
-                f"Expected int8 latents, got {details['dtype'].__name__} with a scale of {scale}; "
-                "leave --quantize out, and report this"
+                f"Expected int8 latents, got {details['dtype'].__name__} with a scale of {scale}",
+                "leave --quantize out, and report this",
             )
         self.scale, self.zero_point = float(scale), int(zero_point)
         super().__init__(network, replay_layer, pooled=pooled)

@@ -61,7 +61,8 @@ def to_int8(model: keras.Model, frames: NDArray[np.uint8], scaling: FrameScaling
             lines = [line for line in str(error).splitlines() if line.strip()]
             raise ConversionError(
                 f"The TFLite converter could not quantise the features: "
-                f"{lines[0] if lines else type(error).__name__}; convert without --quantize"
+                f"{lines[0] if lines else type(error).__name__}",
+                "convert without --quantize",
             ) from error
 
 

@@ -34,13 +34,14 @@ class QuantiseOptions:
         MODES.check(self.mode)
         if not self.calibrate:
             raise ModelError(
-                f"Expected --calibrate DATASET with --quantize {self.mode}, got none; give frames "
-                "like those of the device's camera, such as --calibrate folder:PICTURES"
+                f"Expected --calibrate DATASET with --quantize {self.mode}, got none",
+                "give frames "
+                "like those of the device's camera, such as --calibrate folder:PICTURES",
             )
         if self.epochs is not None and self.mode != FINE_TUNING:
             raise ModelError(
-                f"Expected --qat-epochs with --quantize {FINE_TUNING}, got {self.mode!r}; leave "
-                "--qat-epochs out"
+                f"Expected --qat-epochs with --quantize {FINE_TUNING}, got {self.mode!r}",
+                "leave --qat-epochs out",
             )
         whole_number("calibration_frames", self.frame_count, least=1, most=MOST_FRAMES)
         whole_number("qat_epochs", self.epoch_count)
@@ -77,7 +78,8 @@ def quantise_options(
     for name, value in given.items():
         if value is not None:
             raise ModelError(
-                f"Expected --quantize with {name}, got {name} alone; add --quantize "
-                f"{FINE_TUNING if name == '--qat-epochs' else 'int8'}, or leave it out"
+                f"Expected --quantize with {name}, got {name} alone",
+                "add --quantize "
+                f"{FINE_TUNING if name == '--qat-epochs' else 'int8'}, or leave it out",
             )
     return None

@@ -37,7 +37,8 @@ class FrameScaling:
             raise ModelError(
                 "Expected a network that scales all colours of a frame by one factor and offset, "
                 f"with 0 among the results, got {values[0].tolist()} for black and "
-                f"{values[255].tolist()} for white; leave --quantize out"
+                f"{values[255].tolist()} for white",
+                "leave --quantize out",
             )
         return cls(step, int(np.floor(zero + 0.5)))
 

@@ -103,7 +103,8 @@ def wrap(model: keras.Model, ranges: Ranges) -> keras.Model:
         if not known.supports(layer):
             raise ModelError(
                 f"Expected layers that tensorflow-model-optimization can wrap, got "
-                f"{describe(layer)}; use --quantize int8, or a replay layer below it"
+                f"{describe(layer)}",
+                "use --quantize int8, or a replay layer below it",
             )
     fused = _fused(model)
 

@@ -47,18 +47,19 @@ def check_foreign(options: ConvertOptions) -> None:
     }
     if options.quantise is not None:
         raise ModelError(
-            "Expected no --quantize with --features, whose model is used as it is, got both; leave "
-            "--quantize out, and quantise the model with the tool that made it"
+            "Expected no --quantize with --features, whose model is used as it is, got both",
+            "leave --quantize out, and quantise the model with the tool that made it",
         )
     for option, is_given in given.items():
         if is_given:
             raise ModelError(
-                f"Expected no {option} with --features, whose output is the only layer, got both; "
-                f"leave {option} out, or convert a Keras model with --model"
+                f"Expected no {option} with --features, whose output is the only layer, got both",
+                f"leave {option} out, or convert a Keras model with --model",
             )
     if strategy is not None and STRATEGIES.choose(strategy).trunk:
         fitting = ", ".join(name for name, entry in STRATEGIES.items() if not entry.trunk)
         raise ModelError(
             f"Expected a strategy of {fitting} with --features, above which only the last layer "
-            f"trains, got {strategy!r}; choose one of these, or convert a Keras model with --model"
+            f"trains, got {strategy!r}",
+            "choose one of these, or convert a Keras model with --model",
         )

@@ -85,16 +85,16 @@ class Conversion(ConvertOptions):
             where = f"with --pooled at {self.layer}" if self.pooled else f"at {self.layer}"
             instead = "leave --pooled out" if self.pooled else "choose a lower --replay-layer"
             raise ModelError(
-                f"Expected no --freeze-depthwise {where}, where only the last layer trains; "
-                f"leave it out, or {instead}"
+                f"Expected no --freeze-depthwise {where}, where only the last layer trains",
+                f"leave it out, or {instead}",
             )
         self.training(MEASURED_FEATURES)  # raises for a rate that is unknown or out of its limits
         check_memory(*self.memory)
         if self.chosen_strategy.head_at(place) != self.chosen_strategy.head and not self.memory[0]:
             raise ModelError(
                 f"Expected a --replay-size of at least 1 for {self.strategy_name!r} at "
-                f"{self.layer}, whose trunk trains on stored latents, got 0; leave it out, or "
-                f"choose --replay-layer {self.architecture.pooled}"
+                f"{self.layer}, whose trunk trains on stored latents, got 0",
+                f"leave it out, or choose --replay-layer {self.architecture.pooled}",
             )
         whole_number("seed_memory", self.seed_memory)
         self._check_classes()
@@ -152,19 +152,21 @@ class Conversion(ConvertOptions):
         batch, new = self.minibatch
         if batch > LARGEST_BATCH:
             raise ModelError(
-                f"Expected a mini-batch of at most {LARGEST_BATCH}, got {batch:,}; make it smaller"
+                f"Expected a mini-batch of at most {LARGEST_BATCH}, got {batch:,}",
+                "make it smaller",
             )
         if not 1 <= new <= batch:
             raise ModelError(
-                f"Expected 1 to {batch} new patterns in a mini-batch of {batch}, got {new}; "
-                "give another --new-per-batch"
+                f"Expected 1 to {batch} new patterns in a mini-batch of {batch}, got {new}",
+                "give another --new-per-batch",
             )
         place = self.place(MEASURED_FEATURES)
         if place.trains_trunk and batch < SMALLEST_RENORM_BATCH:
             raise ModelError(
                 f"Expected a mini-batch of at least {SMALLEST_RENORM_BATCH} below "
                 f"{self.architecture.resting_layers[0]}, where Batch Renorm needs its moments, "
-                f"got {batch}; give a larger --batch-size, the paper uses 128"
+                f"got {batch}",
+                "give a larger --batch-size, the paper uses 128",
             )
 
     def _check_pooled(self) -> None:
@@ -172,7 +174,8 @@ class Conversion(ConvertOptions):
         if self.pooled and self.layer in (architecture.replay_layers[0], architecture.pooled):
             raise ModelError(
                 f"Expected a layer between {architecture.replay_layers[0]} and "
-                f"{architecture.pooled} with --pooled, got {self.layer!r}; leave --pooled out"
+                f"{architecture.pooled} with --pooled, got {self.layer!r}",
+                "leave --pooled out",
             )
 
     def _check_moments(self) -> None:
@@ -181,13 +184,15 @@ class Conversion(ConvertOptions):
         if self.architecture.reads_frames(self.layer):
             raise ModelError(
                 f"Expected a replay layer above {self.layer} to adapt the moments below it, got "
-                f"{self.layer!r}; leave --adapt-moments out"
+                f"{self.layer!r}",
+                "leave --adapt-moments out",
             )
         new = self.minibatch[1]
         if new < SMALLEST_RENORM_BATCH:
             raise ModelError(
                 f"Expected at least {SMALLEST_RENORM_BATCH} new patterns per mini-batch to adapt "
-                f"moments to, got {new}; give a larger --new-per-batch"
+                f"moments to, got {new}",
+                "give a larger --new-per-batch",
             )
 
     def _check_quantisation(self) -> None:
@@ -195,29 +200,30 @@ class Conversion(ConvertOptions):
             return
         if self.adapt_moments:
             raise ModelError(
-                f"Expected --quantize {self.quantise.mode} without --adapt-moments, got both; "
-                "leave one out, because quantised moments are part of the weights and cannot move"
+                f"Expected --quantize {self.quantise.mode} without --adapt-moments, got both",
+                "leave one out, because quantised moments are part of the weights and cannot move",
             )
         if self.architecture.reads_frames(self.layer):
             first = self.architecture.replay_layers[1]
             raise ModelError(
                 f"Expected a replay layer above {self.layer} with --quantize, got {self.layer!r}, "
-                f"whose latents are the frames; choose {first} or a higher layer, or leave "
-                "--quantize out"
+                "whose latents are the frames",
+                f"choose {first} or a higher layer, or leave --quantize out",
             )
 
     def _check_classes(self) -> None:
         if self.classes is not None and not 1 <= self.classes <= MOST_CLASSES:
             raise ModelError(
-                f"Expected 1 to {MOST_CLASSES:,} classes, got {self.classes:,}; give another number"
+                f"Expected 1 to {MOST_CLASSES:,} classes, got {self.classes:,}",
+                "give another number",
             )
         if self.classes is not None and self.classes < len(self.labels):
             raise ModelError(
-                f"Expected at least {len(self.labels)} classes for the labels, got "
-                f"{self.classes}; give more --classes"
+                f"Expected at least {len(self.labels)} classes for the labels, got {self.classes}",
+                "give more --classes",
             )
         if len(set(self.labels)) != len(self.labels):
             raise ModelError(
-                f"Expected distinct labels, got {', '.join(self.labels)}; name each class once"
+                f"Expected distinct labels, got {', '.join(self.labels)}", "name each class once"
             )
         new_labels(self.labels)

@@ -53,12 +53,13 @@ class Preset:
         if strategy not in self.strategies:
             raise ModelError(
                 f"Expected a strategy of {', '.join(self.strategies)} with --preset {name}, got "
-                f"{strategy!r}; leave --preset out"
+                f"{strategy!r}",
+                "leave --preset out",
             )
         if place.pooled:
             raise ModelError(
-                f"Expected no --pooled with --preset {name}, which has no such layer; "
-                "leave one of the two out"
+                f"Expected no --pooled with --preset {name}, which has no such layer",
+                "leave one of the two out",
             )
 
 

@@ -66,7 +66,7 @@ def read_scaling(text: str) -> Scaling:
     except ValueError:
         limits = math.nan, math.nan
     if not (dots and limits[0] < limits[1] and all(map(math.isfinite, limits))):
-        raise ModelError(f"Expected --scale as {FORMS}, got {text!r}; give one of these")
+        raise ModelError(f"Expected --scale as {FORMS}, got {text!r}", "give one of these")
     return Scaling().then((limits[1] - limits[0]) / 255, limits[0])
 
 

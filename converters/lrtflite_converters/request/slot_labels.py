@@ -20,12 +20,13 @@ def slot_labels(options: Conversion, learned: Sequence[str]) -> tuple[str | None
     slots = options.classes or (len(labels) + FREE_SLOTS if labels else DEFAULT_SLOTS)
     if len(labels) > slots:
         raise ModelError(
-            f"Expected at least {len(labels)} classes for the labels, got {slots}; "
-            "give more --classes"
+            f"Expected at least {len(labels)} classes for the labels, got {slots}",
+            "give more --classes",
         )
     if len(learned) > len(labels):
         raise ModelError(
             f"Expected labels for the {len(learned)} classes that the model has learned, "
-            f"got {len(labels)}; name all of them, or leave --labels out"
+            f"got {len(labels)}",
+            "name all of them, or leave --labels out",
         )
     return (*labels, *[None] * (slots - len(labels)))

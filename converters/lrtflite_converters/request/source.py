@@ -43,47 +43,50 @@ class Source:
         if self.model is not None:
             if self.weights is not None or self.alpha is not None:
                 raise ModelError(
-                    "Expected --model, or --weights and --alpha, got both; leave --weights and "
-                    "--alpha out, because a model has its own"
+                    "Expected --model, or --weights and --alpha, got both",
+                    "leave --weights and --alpha out, because a model has its own",
                 )
             if self.network not in TRAINED_NETWORKS:
                 raise ModelError(
                     f"Expected --model with the network {' or '.join(TRAINED_NETWORKS)}, which "
-                    f"`lrtflite train` saves, got {self.network!r}; leave --network or --model out"
+                    f"`lrtflite train` saves, got {self.network!r}",
+                    "leave --network or --model out",
                 )
             if self.input_size != INPUT_SIZE:
                 raise ModelError(
-                    f"Expected --model without --input-size, got {self.input_size}; leave "
-                    "--input-size out, because a model has its own"
+                    f"Expected --model without --input-size, got {self.input_size}",
+                    "leave --input-size out, because a model has its own",
                 )
             if not Path(self.model).is_file():
                 raise ModelError(
-                    f"Expected a saved model, got {self.model}, which is not a file; check the path"
+                    f"Expected a saved model, got {self.model}, which is not a file",
+                    "check the path",
                 )
         if self.scale is not None:
             read_scaling(self.scale)
             if self.model is None and self.features is None:
                 raise ModelError(
                     "Expected --scale with your own --model or --features, got a network "
-                    "that scales its frames itself; leave --scale out"
+                    "that scales its frames itself",
+                    "leave --scale out",
                 )
         named = NETWORKS.choose(self.network).named_weights
         if self.weights not in (None, *named) and not Path(str(self.weights)).is_file():
             raise ModelError(
-                f"Expected {', '.join(named)} or a file, got {self.weights}, which is not a file; "
-                "check the path"
+                f"Expected {', '.join(named)} or a file, got {self.weights}, which is not a file",
+                "check the path",
             )
 
     def _check_features(self, features: str) -> None:
         others = (self.model, self.weights, self.alpha)
         if any(other is not None for other in others) or self.network != TRAINED_NETWORKS[0]:
             raise ModelError(
-                "Expected --features alone, got --model, --network, --weights or --alpha too; "
-                "leave them out, because a .tflite model has its own weights"
+                "Expected --features alone, got --model, --network, --weights or --alpha too",
+                "leave them out, because a .tflite model has its own weights",
             )
         if not Path(features).is_file():
             raise ModelError(
-                f"Expected a .tflite model, got {features}, which is not a file; check the path"
+                f"Expected a .tflite model, got {features}, which is not a file", "check the path"
             )
 
     @property
@@ -105,18 +108,19 @@ def read_labels(text: str | None) -> tuple[str, ...]:
         lines = [line for line in Path(text).read_text("utf-8").splitlines() if line.strip()]
     except UnicodeDecodeError as error:
         raise ModelError(
-            f"Expected labels in UTF-8, one per line, got {text}: {error}; save it as UTF-8"
+            f"Expected labels in UTF-8, one per line, got {text}: {error}", "save it as UTF-8"
         ) from error
     except OSError:  # not a file, or too long for a file name, so it is a list
         if "," not in text and ("/" in text or text.lower().endswith(LABEL_FILES)):
             raise ModelError(
                 f"Expected labels as a,b,c or in a file, one per line, got {text}, which is not a "
-                "file; check the path"
+                "file",
+                "check the path",
             ) from None
         lines = text.split(",")
     labels = tuple(line.strip() for line in lines)
     if not labels or not all(labels):
         raise ModelError(
-            f"Expected labels as a,b,c or in a file, one per line, got {text!r}; leave none empty"
+            f"Expected labels as a,b,c or in a file, one per line, got {text!r}", "leave none empty"
         )
     return new_labels(labels)

@@ -83,14 +83,15 @@ class Strategy:
         if self.trunk and place.pooled and place.architecture.trains_trunk(place.replay_layer):
             raise ModelError(
                 f"Expected no --pooled with the strategy {name!r}, which trains the layers above "
-                f"{place.replay_layer}; leave --pooled out, or leave --strategy out, which uses "
-                f"{default_strategy(place)!r}"
+                f"{place.replay_layer}",
+                "leave --pooled out, or leave --strategy out, which uses "
+                f"{default_strategy(place)!r}",
             )
         layers = place.architecture.resting_layers
         where = f"at {' or '.join(layers)}" if not self.trunk else f"below {layers[0]}"
         raise ModelError(
-            f"Expected the strategy {name!r} {where}, got the replay layer {place.replay_layer!r}; "
-            f"choose such a layer, or leave --strategy out, which uses {default_strategy(place)!r}"
+            f"Expected the strategy {name!r} {where}, got the replay layer {place.replay_layer!r}",
+            f"choose such a layer, or leave --strategy out, which uses {default_strategy(place)!r}",
         )
 
 

@@ -37,7 +37,7 @@ def to_tflite(module: tf.Module, signatures: Mapping[str, Any], *, variables: bo
         path.write_bytes(content)
         if others := custom_ops(path):
             raise ConversionError(
-                f"Expected built-in TFLite ops only, got {', '.join(others)}; {_REWRITE}"
+                f"Expected built-in TFLite ops only, got {', '.join(others)}", _REWRITE
             )
     return content
 

@@ -28,7 +28,7 @@ class ForeignFile:
         """Read a file, or raise ModelError if it is not a complete `.tflite` file."""
         if content[4:8] != packing.MARK:
             raise ModelError(
-                f"Expected a .tflite file, got {where}, which is not one; export the model again"
+                f"Expected a .tflite file, got {where}, which is not one", "export the model again"
             )
         try:
             self.model = schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
@@ -39,7 +39,8 @@ class ForeignFile:
         except Exception as error:  # the generated reader checks nothing, and may raise anything
             raise ModelError(
                 f"Expected a complete .tflite file of less than 2 GB, got a damaged or larger one: "
-                f"{where}; export the model again"
+                f"{where}",
+                "export the model again",
             ) from error
 
     @property

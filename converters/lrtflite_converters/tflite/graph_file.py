@@ -22,7 +22,7 @@ def load(content: bytes, *, where: str) -> Any:
         return schema.ModelT.InitFromObj(schema.Model.GetRootAs(content, 0))
     except Exception as error:  # the generated reader checks nothing, and may raise anything
         raise BundleError(
-            f"Expected a complete TFLite file, got a damaged one: {where}; copy the bundle again"
+            f"Expected a complete TFLite file, got a damaged one: {where}", "copy the bundle again"
         ) from error
 
 
@@ -34,7 +34,9 @@ def signature_graph(model: Any, name: str) -> Graph:
             graph.inputs = {i.name.decode(): tensors[i.tensorIndex] for i in each.inputs}
             graph.outputs = {o.name.decode(): tensors[o.tensorIndex] for o in each.outputs}
             return graph
-    raise ConversionError(f"Expected the signature {name!r}, got a model without it; convert again")
+    raise ConversionError(
+        f"Expected the signature {name!r}, got a model without it", "convert again"
+    )
 
 
 def main_graph(model: Any) -> Graph:
@@ -98,7 +100,7 @@ def _op(found: Any, codes: Sequence[Any], tensors: Sequence[Tensor]) -> Op:
     code = codes[found.opcodeIndex]
     if code.customCode:
         raise ConversionError(
-            f"Expected built-in TFLite ops only, got {code.customCode.decode()!r}; convert again"
+            f"Expected built-in TFLite ops only, got {code.customCode.decode()!r}", "convert again"
         )
     return Op(
         code=max(code.builtinCode, code.deprecatedBuiltinCode),

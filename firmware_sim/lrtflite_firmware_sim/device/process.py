@@ -187,7 +187,9 @@ class DeviceProcess:
         try:
             code = self.process.wait(_PATIENCE)
         except subprocess.TimeoutExpired:
-            return LrtfliteError("The device process closed its pipe but did not end; run it again")
+            return LrtfliteError(
+                "The device process closed its pipe but did not end", "run it again"
+            )
         if code < 0:
             how = f"was killed by {signal.Signals(-code).name}"
             how += " (out of memory?)" if -code == signal.SIGKILL else ""
@@ -196,15 +198,15 @@ class DeviceProcess:
         lines = self._log.read_text(errors="replace").strip().splitlines()
         logged = f", after it printed {lines[-1].strip()!r}" if lines else ""
         fix = "free some RAM and run it again" if code == -signal.SIGKILL else "run it again"
-        return LrtfliteError(f"The device process {how}{logged}; {fix}")
+        return LrtfliteError(f"The device process {how}{logged}", fix)
 
 
 def raised_error(failed: Failed) -> LrtfliteError:
     """Return the device's error as if it had been raised here."""
     if not failed.kind:
         bug = LrtfliteError(
-            f"The device process failed: {' '.join(failed.message.split())}; "
-            "this is a bug, please report it"
+            f"The device process failed: {' '.join(failed.message.split())}",
+            "this is a bug, please report it",
         )
         bug.__cause__ = RuntimeError(failed.trace)
         return bug

@@ -32,7 +32,7 @@ class Delivery:
         """Raise LrtfliteError if a file cannot be written; to be called before a long run."""
         if self.report_path == STDOUT:
             raise LrtfliteError(
-                "Expected a file for the report, got -; give a file name, only --json may be -"
+                "Expected a file for the report, got -", "give a file name, only --json may be -"
             )
         files = [path for path in (self._json_file, self.report_path) if path is not None]
         for path in files:
@@ -40,8 +40,8 @@ class Delivery:
                 check_writable(_expanded(path))
         if len({_expanded(path).resolve() for path in files}) < len(files):
             raise LrtfliteError(
-                f"Expected two files for JSON and report, got {files[0]} twice; "
-                "give another name for one"
+                f"Expected two files for JSON and report, got {files[0]} twice",
+                "give another name for one",
             )
         if self.report_path is not None:
             from lrtflite_firmware_sim.reporting.plot import check_plotting

@@ -187,15 +187,16 @@ class Simulation:
             found = json.loads(text)
             if found["format"] != FORMAT:
                 raise DataError(
-                    f"Expected results of format {FORMAT}, got {found['format']}; "
-                    "run the simulation again"
+                    f"Expected results of format {FORMAT}, got {found['format']}",
+                    "run the simulation again",
                 )
             # Older files lack these keys: complete runs of the head of a bundle that knew nothing.
             found = {"incomplete": None, "start": None, "rival": None, "unknown": None, **found}
             return cls(**{field.name: _value(field.name, found) for field in fields(cls)})
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(
-                f"Expected the JSON of `lrtflite simulate`, got {error!r}; run the simulation again"
+                f"Expected the JSON of `lrtflite simulate`, got {error!r}",
+                "run the simulation again",
             ) from error
 
 
@@ -205,7 +206,7 @@ def load_simulation(path: str | Path) -> Simulation:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"Expected a readable file of `simulate --json`, got {path} ({error}); check the path"
+            f"Expected a readable file of `simulate --json`, got {path} ({error})", "check the path"
         ) from error
     return Simulation.from_json(text)
 

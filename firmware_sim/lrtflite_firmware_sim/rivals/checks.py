@@ -26,8 +26,8 @@ def check_rival_options(
         refused.append(("--diagnose", "cannot explain its answers"))
     for option, reason in refused:
         raise InputError(
-            f"Expected only options that apply to the rival {name}, which {reason}, got {option}; "
-            "leave it out"
+            f"Expected only options that apply to the rival {name}, which {reason}, got {option}",
+            "leave it out",
         )
 
 
@@ -37,18 +37,20 @@ def check_rival_bundle(name: str, manifest: Manifest, known: Collection[str]) ->
         shape = " x ".join(map(str, manifest.latent_shape))
         raise InputError(
             f"Expected a bundle whose latents are vectors and whose head has no trunk for the "
-            f"rival {name}, got latents of {shape} at {manifest.replay_layer}; convert one with "
-            "--pooled, or without --replay-layer"
+            f"rival {name}, got latents of {shape} at {manifest.replay_layer}",
+            "convert one with --pooled, or without --replay-layer",
         )
     if manifest.adapt_moments:
         raise InputError(
             f"Expected a bundle with frozen features for the rival {name}, got one whose moments "
-            "adapt; convert one without --adapt-moments"
+            "adapt",
+            "convert one without --adapt-moments",
         )
     if known:
         raise InputError(
             f"Expected a bundle without classes for the rival {name}, which starts from "
-            f"nothing, got one that knows {len(known)}; use the bundle from before it was taught"
+            f"nothing, got one that knows {len(known)}",
+            "use the bundle from before it was taught",
         )
 
 
@@ -58,5 +60,6 @@ def check_rival_memory(name: str, capacity: int, classes: Sequence[int]) -> None
     if capacity < least:
         raise InputError(
             f"Expected a replay size of at least {least} for the rival {name}, a latent for each "
-            f"class in each of {len(classes)} sessions, got {capacity}; give a larger --replay-size"
+            f"class in each of {len(classes)} sessions, got {capacity}",
+            "give a larger --replay-size",
         )

@@ -69,7 +69,8 @@ class ICaRL(Rival):
             if not share:
                 raise InputError(
                     f"Expected room for an exemplar of each of {len(self.virtual) + len(new)} "
-                    f"virtual classes, got a replay size of {self.size}; give a larger one"
+                    f"virtual classes, got a replay size of {self.size}",
+                    "give a larger one",
                 )
             kept = [replace(each, exemplars=each.exemplars[:share]) for each in self.virtual]
             for slot in new:

@@ -108,7 +108,7 @@ class RivalLearner:
         started = session.now()
         if not latents:
             raise InputError(
-                "Expected at least one frame to learn from, got an empty session; give it frames"
+                "Expected at least one frame to learn from, got an empty session", "give it frames"
             )
         placed = for_each(placed, len(latents))
         rival, outcome = self.memory.learn(

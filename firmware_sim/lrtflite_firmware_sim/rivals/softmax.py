@@ -70,7 +70,7 @@ def train(
                 hits.append(hit)
             session.report(Phase.TRAIN, epoch, epochs)
     if not np.isfinite(weights).all():
-        raise InputError(f"Training diverged (NaN or infinity in weights) at lr {lr:g}; lower it")
+        raise InputError(f"Training diverged (NaN or infinity in weights) at lr {lr:g}", "lower it")
     return weights, Outcome(
         steps,
         float(np.concatenate(losses).mean()),

@@ -20,8 +20,8 @@ def image_folder(path: Path) -> Path:
         if (folder / "s1").is_dir():
             return folder
     raise DataError(
-        f"Expected {path}/core50_128x128/s1/o1/C_01_01_000.png and so on, got no folder s1; "
-        "unpack core50_128x128.zip there"
+        f"Expected {path}/core50_128x128/s1/o1/C_01_01_000.png and so on, got no folder s1",
+        "unpack core50_128x128.zip there",
     )
 
 
@@ -37,8 +37,8 @@ def image_files(images: Path, listed: Numbers) -> list[Path]:
         folder = images / f"s{scene}" / f"o{thing}"
         if not folder.is_dir():
             raise DataError(
-                f"Expected CORe50's images in {folder}, got no such folder; "
-                "unpack core50_128x128.zip again"
+                f"Expected CORe50's images in {folder}, got no such folder",
+                "unpack core50_128x128.zip again",
             )
     return [image_file(images, key, number) for key in sorted(listed) for number in listed[key]]
 

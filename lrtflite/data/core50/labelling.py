@@ -26,8 +26,8 @@ class Labelling:
         """Return the chosen objects or categories of the data set `name`."""
         if kind not in KINDS:
             raise DataError(
-                f"Expected labels={' or '.join(KINDS)}, got {kind!r}; "
-                "write for example ?labels=categories"
+                f"Expected labels={' or '.join(KINDS)}, got {kind!r}",
+                "write for example ?labels=categories",
             )
         names: Sequence[str] = CLASSES if kind == "objects" else CATEGORIES
         each = 1 if kind == "objects" else PER_CATEGORY

@@ -40,7 +40,7 @@ def read_list(file: Path) -> dict[Recording, list[int]]:
         lines = file.read_text(encoding="ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"Expected a list of CORe50 frames, got {file} ({error}); fetch the lists again"
+            f"Expected a list of CORe50 frames, got {file} ({error})", "fetch the lists again"
         ) from error
     listed: dict[Recording, list[int]] = {}
     for number, line in enumerate(lines, start=1):
@@ -49,11 +49,12 @@ def read_list(file: Path) -> dict[Recording, list[int]]:
         if not match or again != [scene, thing] or label != thing - 1 or label >= len(CLASSES):
             raise DataError(
                 f"Expected a line such as 's1/o1/C_01_01_000.png 0' (label = object - 1), "
-                f"got {line!r} in line {number} of {file}; fetch the lists again"
+                f"got {line!r} in line {number} of {file}",
+                "fetch the lists again",
             )
         listed.setdefault((scene, thing), []).append(frame)
     if not listed:
-        raise DataError(f"Expected CORe50 frames in {file}, got an empty list; fetch it again")
+        raise DataError(f"Expected CORe50 frames in {file}, got an empty list", "fetch it again")
     return listed
 
 
@@ -80,7 +81,8 @@ def check_once(lists: Sequence[Numbers], folder: Path) -> None:
         if len(set(numbers)) < len(numbers):
             raise DataError(
                 f"Expected each frame once in the lists of {folder}, "
-                f"got frames of s{scene}/o{thing} twice; fetch the lists again"
+                f"got frames of s{scene}/o{thing} twice",
+                "fetch the lists again",
             )
 
 
@@ -113,8 +115,8 @@ def list_folder(places: Sequence[Path], protocol: str, run: int) -> Path:
     looked = ", ".join(dict.fromkeys(str(place) for place in places))
     got = f"got only run {', '.join(map(str, sorted(runs)))}" if runs else "got none"
     raise DataError(
-        f"Expected a folder NIC_v2_{protocol}/run{run} in {looked}, {got}; unpack "
-        "batches_filelists_NICv2.zip there, or give core50:PATH?lists=DIR or ?protocol=nic"
+        f"Expected a folder NIC_v2_{protocol}/run{run} in {looked}, {got}",
+        "unpack batches_filelists_NICv2.zip there, or give core50:PATH?lists=DIR or ?protocol=nic",
     )
 
 
@@ -125,6 +127,7 @@ def batch_lists(folder: Path) -> list[Path]:
     if missing:
         raise DataError(
             f"Expected train_batch_NN_filelist.txt for every batch in {folder}, "
-            f"got none for batch {min(missing):02d}; fetch the lists again"
+            f"got none for batch {min(missing):02d}",
+            "fetch the lists again",
         )
     return [numbered[i] for i in sorted(numbered)]

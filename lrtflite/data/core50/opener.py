@@ -46,8 +46,8 @@ class _Settings:
         protocol = settings.get("protocol", "391")
         if protocol not in (*PROTOCOLS, "nic"):
             raise DataError(
-                f"Expected protocol={', '.join(PROTOCOLS)} or nic, got {protocol!r}; "
-                "write for example ?protocol=391"
+                f"Expected protocol={', '.join(PROTOCOLS)} or nic, got {protocol!r}",
+                "write for example ?protocol=391",
             )
         return cls(
             protocol=protocol,
@@ -135,8 +135,8 @@ def _of_classes(
     kept = [batch for batch in map(only, batches) if batch]
     if not kept:
         raise DataError(
-            f"Expected training frames of {', '.join(labelling.classes)} in {path}, got none; "
-            "choose other classes"
+            f"Expected training frames of {', '.join(labelling.classes)} in {path}, got none",
+            "choose other classes",
         )
     return kept, only(test)
 

@@ -80,8 +80,8 @@ class Core50Lists(Core50Source):
         for number, batch in enumerate(batches):
             if not batch:
                 raise DataError(
-                    f"Expected readable frames in batch {number:02d} of {protocol}, got none; "
-                    "unpack core50_128x128.zip again"
+                    f"Expected readable frames in batch {number:02d} of {protocol}, got none",
+                    "unpack core50_128x128.zip again",
                 )
         train = merge(batches)
         super().__init__(

@@ -14,7 +14,7 @@ from pathlib import Path
 from lrtflite.data.media import MEDIA, STILLS, read_frames
 from lrtflite.data.source import Clip, Frame
 from lrtflite.data.unreadable import entries_of
-from lrtflite.errors import DataError, InputError
+from lrtflite.errors import DataError, InputError, problem_of
 from lrtflite.labels import MOST_CHARACTERS, check_label, new_label
 
 # Suffixes of files that cameras, annotation tools and file managers leave next to pictures.
@@ -26,8 +26,8 @@ def class_folders(path: Path) -> dict[str, Path]:
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
         raise DataError(
-            f"Expected a folder with one folder of pictures per class, got {path}, which {what}; "
-            "check the path"
+            f"Expected a folder with one folder of pictures per class, got {path}, which {what}",
+            "check the path",
         )
     entries = [entry for entry in entries_of(path) if not entry.name.startswith(".")]
     folders: dict[str, Path] = {}
@@ -36,15 +36,16 @@ def class_folders(path: Path) -> dict[str, Path]:
         if name in folders:
             raise DataError(
                 f"Expected one folder per class in {path}, got two named {name!r} whose accents "
-                "are encoded differently; merge them"
+                "are encoded differently",
+                "merge them",
             )
         folders[name] = folder
     if not folders:
         loose = sum(1 for entry in entries if entry.suffix.lower() in MEDIA)
         what = f"{loose} pictures directly in it" if loose else "no folder in it"
         raise DataError(
-            f"Expected one folder of pictures per class in {path}, got {what}; "
-            "make a folder for each class and move its pictures there"
+            f"Expected one folder of pictures per class in {path}, got {what}",
+            "make a folder for each class and move its pictures there",
         )
     return folders
 
@@ -56,14 +57,15 @@ def _class_name(folder: Path, taken: Iterable[str]) -> str:
     except InputError as error:
         raise DataError(
             f"Expected class names as folder names in {folder.parent}, one line of at most "
-            f"{MOST_CHARACTERS} characters, got {folder.name[:40]!r}; rename it"
+            f"{MOST_CHARACTERS} characters, got {folder.name[:40]!r}",
+            "rename it",
         ) from error
     try:
         return new_label(name, taken)
     except InputError as error:
-        problem = str(error).partition("; ")[0]
+        problem = problem_of(error)
         raise DataError(
-            f"{problem}, the name of a folder in {folder.parent}; rename the folder"
+            f"{problem}, the name of a folder in {folder.parent}", "rename the folder"
         ) from error
 
 
@@ -84,12 +86,12 @@ def media_files(folder: Path, suffixes: Sequence[str] = MEDIA) -> list[Path]:
             kinds = " ".join(suffix[1:] for suffix in suffixes)
             what = "the folder" if entry.is_dir() else "the file"
             raise DataError(
-                f"Expected {wanted} in {folder} ({kinds}), got {what} {entry.name}; "
-                "convert it or move it elsewhere"
+                f"Expected {wanted} in {folder} ({kinds}), got {what} {entry.name}",
+                "convert it or move it elsewhere",
             )
         files.append(entry)
     if not files:
-        raise DataError(f"Expected {wanted} in {folder}, got none; add some or remove it")
+        raise DataError(f"Expected {wanted} in {folder}, got none", "add some or remove it")
     return files
 
 

@@ -35,7 +35,8 @@ def refuse_pictures(unreadable: Mapping[Path, str], total: int, *, advice: str) 
     if unreadable:
         raise DataError(
             f"Expected readable pictures, got {len(unreadable)} of {total} that cannot be read: "
-            f"{first_few(named(unreadable), _NAMED)}; {advice}"
+            f"{first_few(named(unreadable), _NAMED)}",
+            advice,
         )
 
 
@@ -49,8 +50,8 @@ def find_pictures(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if path.suffix.lower() in VIDEOS and path.is_file():
             raise DataError(
-                f"Expected pictures, got the video {path}; save some of its frames as pictures, or "
-                "use it in a data set"
+                f"Expected pictures, got the video {path}",
+                "save some of its frames as pictures, or use it in a data set",
             )
         found += media_files(path, STILLS + ANIMATIONS) if path.is_dir() else [path]
     return list(dict.fromkeys(found))

@@ -50,8 +50,8 @@ class FolderSource:
     ) -> None:
         if not 0 < test_fraction < 1:
             raise DataError(
-                f"Expected a held-out fraction between 0 and 1, got {test_fraction}; "
-                "write for example folder:PATH?test=0.33"
+                f"Expected a held-out fraction between 0 and 1, got {test_fraction}",
+                "write for example folder:PATH?test=0.33",
             )
         self.name = f"folder:{path}"
         self.size = size
@@ -117,7 +117,8 @@ class FolderSource:
                 got += f", as {len(files) - len(readable)} of {len(files)} cannot be read"
             raise DataError(
                 f"Expected at least 2 images or a video in {files[0].parent} (one to learn from, "
-                f"one to test with), got {got}; add some"
+                f"one to test with), got {got}",
+                "add some",
             )
         [file] = readable
         stop, start = divide(lengths[file], test_fraction, frames_per_second(file))
@@ -152,7 +153,8 @@ def open_folder(request: SourceRequest) -> FrameSource:
     if "test" in request.settings:
         raise DataError(
             f"Expected no ?test= where {folders[1]} has the test pictures, got "
-            f"test={request.settings['test']}; leave it out"
+            f"test={request.settings['test']}",
+            "leave it out",
         )
     return TrainTestFolders(
         *folders,
@@ -169,6 +171,6 @@ def _test_fraction(request: SourceRequest) -> float:
         return float(request.settings.get("test", 1 / 3))
     except ValueError:
         raise DataError(
-            f"Expected a number after folder:PATH?test=, got {request.settings['test']!r}; "
-            "write for example ?test=0.25"
+            f"Expected a number after folder:PATH?test=, got {request.settings['test']!r}",
+            "write for example ?test=0.25",
         ) from None

@@ -45,8 +45,8 @@ class TrainTestFolders:
         sides = {train: class_folders(train), test: class_folders(test)}
         if os.path.samefile(train, test):
             raise DataError(
-                f"Expected a test folder other than {train}, got the same one; leave test-folder "
-                "out to hold out some of its files"
+                f"Expected a test folder other than {train}, got the same one",
+                "leave test-folder out to hold out some of its files",
             )
         names = sorted({name for folders in sides.values() for name in folders})
         labels = pick_classes(choice, names, of=name)
@@ -78,7 +78,8 @@ class TrainTestFolders:
             if not readable:
                 raise DataError(
                     f"Expected a readable image or video in {of_class[0].parent}, got none of "
-                    f"{len(of_class)}; add some, or choose other classes with ?classes="
+                    f"{len(of_class)}",
+                    "add some, or choose other classes with ?classes=",
                 )
             for file in readable:
                 whole = f"{file.parent.parent.name}/{name}/{file.name}"
@@ -103,8 +104,8 @@ def train_and_test(path: Path) -> tuple[Path, Path] | None:
     )
     if others:
         raise DataError(
-            f"Expected no folder next to {TRAIN} and {TEST} in {path}, got {first_few(others)}; "
-            f"move it elsewhere, or write folder:{train}?test-folder={test}"
+            f"Expected no folder next to {TRAIN} and {TEST} in {path}, got {first_few(others)}",
+            f"move it elsewhere, or write folder:{train}?test-folder={test}",
         )
     return train, test
 
@@ -125,6 +126,6 @@ def _refuse_differences(classes: Sequence[str], sides: Mapping[Path, Mapping[str
     found = [f"{first_few(names, LISTED)} only in {side}" for side, names in only.items() if names]
     if found:
         raise DataError(
-            f"Expected the same class folders in {train} and {test}, got {' and '.join(found)}; "
-            "add the missing ones, or choose from the others with ?classes="
+            f"Expected the same class folders in {train} and {test}, got {' and '.join(found)}",
+            "add the missing ones, or choose from the others with ?classes=",
         )

@@ -81,14 +81,14 @@ def find_layout(path: Path, factor: str, lists: Path | None) -> Layout:
     """Return the layout by lists if there are any, else by folders."""
     if not path.is_dir():
         what = "is not a folder" if path.exists() else "does not exist"
-        raise DataError(f"Expected OpenLORIS-object in {path}, which {what}; check the path")
+        raise DataError(f"Expected OpenLORIS-object in {path}, which {what}", "check the path")
     folder = (lists or path / "batches_filelists") / "domain" / LISTS[factor]
     if folder.is_dir():
         return by_lists(path, folder)
     if lists is not None:
         raise DataError(
-            f"Expected train_batch_00.txt and so on in {folder}, got no such folder; "
-            "unpack batches_filelists.zip there"
+            f"Expected train_batch_00.txt and so on in {folder}, got no such folder",
+            "unpack batches_filelists.zip there",
         )
     return by_folders(path, FACTORS if factor == "all" else (factor,))
 
@@ -105,7 +105,8 @@ def by_folders(path: Path, factors: Sequence[str]) -> Layout:
     if len(absent) == 2 * len(wanted):
         raise DataError(
             f"Expected {path}/train/{factors[0]}/segment1/OBJECT/*.jpg and so on, got no such "
-            "folder; unpack train.zip and test.zip there"
+            "folder",
+            "unpack train.zip and test.zip there",
         )
     refuse_missing(absent, 2 * len(wanted), "segments", path)
     found = {
@@ -138,7 +139,8 @@ def by_lists(path: Path, folder: Path) -> Layout:
     if gaps:
         raise DataError(
             f"Expected train_batch_NN.txt for every batch in {folder}, got none for batch "
-            f"{gaps[0]:02d}; unpack batches_filelists.zip again"
+            f"{gaps[0]:02d}",
+            "unpack batches_filelists.zip again",
         )
     labels: dict[int, str] = {}
     batches = [read_list(path, numbered[number], labels) for number in sorted(numbered)]
@@ -152,8 +154,8 @@ def read_list(path: Path, file: Path, labels: dict[int, str]) -> Recordings:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(
-            f"Expected a list of OpenLORIS pictures, got {file} ({error}); "
-            "unpack batches_filelists.zip again"
+            f"Expected a list of OpenLORIS pictures, got {file} ({error})",
+            "unpack batches_filelists.zip again",
         ) from error
     found: dict[str, list[Path]] = {}
     for number, line in enumerate(lines, start=1):
@@ -164,11 +166,14 @@ def read_list(path: Path, file: Path, labels: dict[int, str]) -> Recordings:
         if not (thing and is_number and labels.setdefault(int(label), thing) == thing):
             raise DataError(
                 "Expected a line such as 'train/pixel/segment1/cup_03/1.jpg 14', with one label "
-                f"per object, got {line!r} in line {number} of {file}; unpack the lists again"
+                f"per object, got {line!r} in line {number} of {file}",
+                "unpack the lists again",
             )
         found.setdefault(recording, []).append(path / picture)
     if not found:
-        raise DataError(f"Expected OpenLORIS pictures in {file}, got an empty list; fetch it again")
+        raise DataError(
+            f"Expected OpenLORIS pictures in {file}, got an empty list", "fetch it again"
+        )
     return found
 
 
@@ -177,7 +182,8 @@ def refuse_missing(missing: Sequence[str], total: int, what: str, path: Path) ->
     if missing:
         raise DataError(
             f"Expected {total} {what} of OpenLORIS-object in {path}, got {len(missing)} missing: "
-            f"{first_few(missing)}; unpack train.zip and test.zip again"
+            f"{first_few(missing)}",
+            "unpack train.zip and test.zip again",
         )
 
 

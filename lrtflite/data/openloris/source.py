@@ -89,8 +89,8 @@ class _Settings:
         factor = settings.get("factor", "all")
         if factor not in LISTS:
             raise DataError(
-                f"Expected factor={', '.join(FACTORS)} or all, got {factor!r}; "
-                "write for example ?factor=pixel"
+                f"Expected factor={', '.join(FACTORS)} or all, got {factor!r}",
+                "write for example ?factor=pixel",
             )
         lists = Path(settings["lists"]).expanduser() if "lists" in settings else None
         return cls(factor, lists, whole_setting(settings, "stride", 1, least=1))
@@ -134,8 +134,8 @@ def open_openloris(request: SourceRequest) -> OpenLorisSource:
     for number, batch in enumerate(layout.batches):
         if not any(batch.values()):
             raise DataError(
-                f"Expected readable pictures in batch {number:02d} of openloris, got none; "
-                "unpack train.zip again"
+                f"Expected readable pictures in batch {number:02d} of openloris, got none",
+                "unpack train.zip again",
             )
     stride = settings.stride
     return OpenLorisSource(

@@ -59,12 +59,12 @@ def draw_world(
     """
     if name not in UNIVERSES:
         raise DataError(
-            f"Expected the name of a drawn data set, got {name!r}; use {' or '.join(UNIVERSES)}"
+            f"Expected the name of a drawn data set, got {name!r}", f"use {' or '.join(UNIVERSES)}"
         )
     for count in (frames, test_frames):
         if count is not None and count < 1:
             raise InputError(
-                f"Expected at least 1 frame per video, got {count}; leave it out for the default"
+                f"Expected at least 1 frame per video, got {count}", "leave it out for the default"
             )
     return SyntheticSource(
         UNIVERSES[name],

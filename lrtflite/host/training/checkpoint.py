@@ -79,15 +79,16 @@ def load_checkpoint(path: Path) -> TrainState:
     """Return the state that `save_checkpoint` wrote."""
     if not path.is_file():
         raise ModelError(
-            f"Expected the checkpoint of an unfinished training run, got no {path}; "
-            "run without --resume"
+            f"Expected the checkpoint of an unfinished training run, got no {path}",
+            "run without --resume",
         )
     try:
         return _parse(read_given(path, most=MOST_BYTES))
     except MALFORMED as error:
         raise ModelError(
             f"Expected the checkpoint of an unfinished training run in {path}, got a file that "
-            f"cannot be read ({first_line(error)}); delete it and start again without --resume"
+            f"cannot be read ({first_line(error)})",
+            "delete it and start again without --resume",
         ) from error
 
 
@@ -126,6 +127,6 @@ def check_identity(state: TrainState, identity: dict[str, Any], path: Path) -> N
     for key, value in identity.items():
         if state.identity.get(key) != value:
             raise ModelError(
-                f"Expected {key} {shown(state.identity.get(key))} as in {path}, got {value!r}; "
-                "resume with the options of the first run, or delete the checkpoint"
+                f"Expected {key} {shown(state.identity.get(key))} as in {path}, got {value!r}",
+                "resume with the options of the first run, or delete the checkpoint",
             )

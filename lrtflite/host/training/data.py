@@ -85,7 +85,7 @@ def select(source: FrameSource, options: TrainOptions) -> Selection:
         train, validation = split_parts(train, VALIDATION_SHARE)
     if _count(train) < 2:
         raise DataError(
-            f"Expected at least 2 training frames in {source.name}, got {_count(train)}; add more"
+            f"Expected at least 2 training frames in {source.name}, got {_count(train)}", "add more"
         )
     return Selection(
         labels=tuple(source.classes[label] for label in classes),

@@ -65,8 +65,8 @@ class EpochLoop:
                     self._checkpoint(path)
                     raise SessionCancelled(
                         f"Training stopped in epoch {state.epoch + 1} of {self.options.epochs} "
-                        f"after step {state.step} of {self.steps}; run the same command with "
-                        "--resume to continue"
+                        f"after step {state.step} of {self.steps}",
+                        "run the same command with --resume to continue",
                     )
             result = self._end_epoch()
             self._checkpoint(path)
@@ -98,8 +98,8 @@ class EpochLoop:
         if not math.isfinite(loss):
             path.unlink(missing_ok=True)
             raise ModelError(
-                f"Expected a finite loss, got {loss} in epoch {state.epoch + 1}; "
-                f"start again with rates below {lr:g} (--lr) and {lower_lr:g} (--lower-lr)"
+                f"Expected a finite loss, got {loss} in epoch {state.epoch + 1}",
+                f"start again with rates below {lr:g} (--lr) and {lower_lr:g} (--lower-lr)",
             )
         state.step += 1
         state.loss_sum += loss
@@ -165,8 +165,8 @@ def restore(variables: Sequence[tf.Variable], values: Sequence[NDArray[Any]]) ->
     wanted = [(tuple(each.shape), each.dtype.as_numpy_dtype) for each in variables]
     if [(each.shape, each.dtype.type) for each in values] != wanted:
         raise ModelError(
-            "Expected a checkpoint with the weights of this network, got others; delete it and "
-            "start again without --resume"
+            "Expected a checkpoint with the weights of this network, got others",
+            "delete it and start again without --resume",
         )
     for variable, value in zip(variables, values):
         variable.assign(value)

@@ -66,8 +66,8 @@ class TrainOptions:
     def __post_init__(self) -> None:
         if self.schedule not in SCHEDULES:
             raise InputError(
-                f"Expected a schedule of {', '.join(SCHEDULES)}, got {self.schedule!r}; "
-                "choose one of these"
+                f"Expected a schedule of {', '.join(SCHEDULES)}, got {self.schedule!r}",
+                "choose one of these",
             )
         for name in (
             "first_classes",
@@ -80,26 +80,29 @@ class TrainOptions:
         ):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise InputError(f"Expected {name} of at least 1, got {value}; choose a larger one")
+                raise InputError(
+                    f"Expected {name} of at least 1, got {value}", "choose a larger one"
+                )
         if self.batch_size < 2:
             raise InputError(
-                "Expected batch_size of at least 2, got 1; choose a larger one, because Batch "
-                "Renorm needs the mean and variance of a mini-batch"
+                "Expected batch_size of at least 2, got 1",
+                "choose a larger one, because Batch "
+                "Renorm needs the mean and variance of a mini-batch",
             )
         for name in ("lr", "lower_lr", "weight_decay", "seed", "split_seed"):
             value = getattr(self, name)
             if value is not None and not value >= 0:
                 raise InputError(
-                    f"Expected {name} of at least 0, got {value}; choose another value"
+                    f"Expected {name} of at least 0, got {value}", "choose another value"
                 )
         if not 0 <= self.momentum < 1:
             raise InputError(
-                f"Expected a momentum from 0 to below 1, got {self.momentum}; the default is 0.9"
+                f"Expected a momentum from 0 to below 1, got {self.momentum}", "the default is 0.9"
             )
         if self.schedule == "backbone" and self.first_classes is not None:
             raise InputError(
-                f"Expected no first_classes for a backbone, got {self.first_classes}; leave it out "
-                "(a backbone trains all classes)"
+                f"Expected no first_classes for a backbone, got {self.first_classes}",
+                "leave it out (a backbone trains all classes)",
             )
         try:
             self.architecture.check_layer(self.freeze_below)
@@ -108,7 +111,8 @@ class TrainOptions:
         if self.weights == "none" and not self.architecture.reads_frames(self.freeze_below):
             raise InputError(
                 f"Expected trained weights to freeze below {self.freeze_below}, got random ones "
-                "(none); choose other weights, or freeze nothing with --freeze-below images"
+                "(none)",
+                "choose other weights, or freeze nothing with --freeze-below images",
             )
 
     @property

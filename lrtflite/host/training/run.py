@@ -101,19 +101,19 @@ def _open_state(out: Path, path: Path, *, resume: bool, replace: bool) -> TrainS
     """Return the state to start from; raise ModelError if `out` must not or cannot be written."""
     if out.suffix != ".keras":
         raise ModelError(
-            f"Expected a model file name that ends in .keras, got {out}; choose another --out"
+            f"Expected a model file name that ends in .keras, got {out}", "choose another --out"
         )
     if resume:
         return load_checkpoint(path)
     if path.exists():
         raise ModelError(
-            f"Expected no unfinished training run, got its checkpoint {path}; "
-            "add --resume to continue it, or delete the checkpoint"
+            f"Expected no unfinished training run, got its checkpoint {path}",
+            "add --resume to continue it, or delete the checkpoint",
         )
     if out.exists() and not replace:
         raise ModelError(
-            f"Expected a new model file, got {out}, which exists; choose another --out, or give "
-            "--replace to overwrite it"
+            f"Expected a new model file, got {out}, which exists",
+            "choose another --out, or give --replace to overwrite it",
         )
     with writing_model(out):
         check_writable(out)
@@ -139,8 +139,8 @@ def _read(
         observer.read(done, total)
         if cancel.is_set():
             raise SessionCancelled(
-                "Training stopped while it was reading frames, before there was anything to save; "
-                "run the same command again"
+                "Training stopped while it was reading frames, before there was anything to save",
+                "run the same command again",
             )
 
     return read_frames(selection, size=size, on_frame=on_frame)
@@ -189,7 +189,8 @@ def _extract(
         if cancel.is_set():
             raise SessionCancelled(
                 "Training stopped while the frozen layers were processing frames, before there was "
-                "anything to save; run the same command again"
+                "anything to save",
+                "run the same command again",
             )
 
     return TrainData(

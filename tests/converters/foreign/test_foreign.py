@@ -141,7 +141,7 @@ def test_a_runtime_that_cannot_run_it_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(bundle: Path, runtime: str) -> None:
-        raise ConversionError("The bundle fails verification: CONV_2D v9; convert it again")
+        raise ConversionError("The bundle fails verification: CONV_2D v9", "convert it again")
 
     monkeypatch.setattr(on_device, "verify", fail)
     path = exported(network(), tmp_path / "model.tflite")

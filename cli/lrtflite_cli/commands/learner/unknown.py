@@ -43,8 +43,8 @@ def command(bundle: str, state: Path, as_json: bool, most_refused: float, **give
     found, skipped = evaluated(bundle, state, given, most_refused=most_refused)
     if found.unknown is None:
         raise InputError(
-            f"Expected a bundle whose head reports familiarity, got {bundle}; convert one with "
-            "--strategy lda"
+            f"Expected a bundle whose head reports familiarity, got {bundle}",
+            "convert one with --strategy lda",
         )
     if as_json:
         say_json({**asdict(found.unknown), "skipped_files": skipped})
