@@ -24,7 +24,6 @@ def whole_number(name: str, value: object, *, least: int = 0, most: int | None =
             return number
     raise InputError(
         f"Expected {name} as a whole number {_limits(least, most)}, got {shown(value)}",
-        "give such a number",
     )
 
 
@@ -39,7 +38,6 @@ def real_number(
     limit = None if most == LARGEST_FLOAT32 else most
     raise InputError(
         f"Expected {name} as a number {_limits(least, limit)}, got {shown(value)}",
-        "give such a number",
     )
 
 

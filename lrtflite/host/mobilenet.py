@@ -39,7 +39,6 @@ def check_build(
     if not 0 <= classes <= MOST_CLASSES:
         raise ModelError(
             f"Expected 0 (no {classifier}) to {MOST_CLASSES:,} classes, got {classes:,}",
-            "give another number",
         )
     if activation not in ACTIVATIONS:
         raise ModelError(

@@ -47,12 +47,10 @@ def check_network(alpha: float | None, input_size: int) -> None:
     if alpha is not None and not ALPHAS[0] <= alpha <= ALPHAS[1]:  # NaN fails too
         raise ModelError(
             f"Expected an alpha from {ALPHAS[0]:g} to {ALPHAS[1]:g}, got {alpha:g}",
-            "choose one in this range",
         )
     if not SIZES[0] <= input_size <= SIZES[1]:
         raise ModelError(
             f"Expected an input size from {SIZES[0]} to {SIZES[1]}, got {input_size}",
-            "choose one in this range",
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 from lrtflite.bundle.feeding import Composition, Feeding
 from lrtflite.errors import InputError
 
-ADVICE = "(give such a number|choose one of these|give one of the two|change both)"
+ADVICE = "(choose one of these|give one of the two|change both)"
 
 
 def feeding(batch_size: int, new_per_batch: int, **others: Any) -> Feeding:
@@ -80,7 +80,7 @@ def test_without_replays_every_place_is_new() -> None:
 )
 def test_invalid_feedings(wrong: dict[str, Any], said: str) -> None:
     values = {"batch_size": 8, "new_per_batch": 4, "epochs": 1, "least_steps": 1}
-    with pytest.raises(InputError, match=f"^Expected {said}; {ADVICE}$"):
+    with pytest.raises(InputError, match=f"^Expected {said}(; {ADVICE})?$"):
         Feeding(**{**values, **wrong})
 
 

@@ -21,6 +21,10 @@ KINDS = {
 }
 # A constant text with advice after "; ", or a message that ends with a variable part after "; ".
 ADVICE = re.compile(r"; (\w|`|\{)")
+# A range that says everything: "at least 1", "0 to 9", or the limits of `lrtflite.arguments`.
+RANGE = re.compile(
+    r"^Expected [^;]*(at least|at most|from \S+ to|\d+( \([^)]*\))? to|\{_limits\()[^;]*, got [^;]+$"
+)
 # Errors whose text comes from elsewhere, by file and the message in the source.
 EXEMPT = {
     # The message of another error, which has the advice.
@@ -51,7 +55,8 @@ def text_of(node: ast.expr) -> str:
 
 
 def has_advice(text: str) -> bool:
-    return ADVICE.search(text) is not None
+    """Return whether a text says what to do; a range says everything."""
+    return ADVICE.search(text) is not None or RANGE.search(text) is not None
 
 
 def without_advice(tree: ast.AST) -> Iterator[tuple[int, str]]:

@@ -215,7 +215,6 @@ class Conversion(ConvertOptions):
         if self.classes is not None and not 1 <= self.classes <= MOST_CLASSES:
             raise ModelError(
                 f"Expected 1 to {MOST_CLASSES:,} classes, got {self.classes:,}",
-                "give another number",
             )
         if self.classes is not None and self.classes < len(self.labels):
             raise ModelError(

@@ -80,9 +80,7 @@ class TrainOptions:
         ):
             value = getattr(self, name)
             if value is not None and value < 1:
-                raise InputError(
-                    f"Expected {name} of at least 1, got {value}", "choose a larger one"
-                )
+                raise InputError(f"Expected {name} of at least 1, got {value}")
         if self.batch_size < 2:
             raise InputError(
                 "Expected batch_size of at least 2, got 1",
