@@ -38,7 +38,8 @@ def simulate(
                 plan = make_plan(
                     opened.manifest, options, known=shipped_labels(opened), on_file=on_file
                 )
-            device = stack.enter_context(DeviceProcess(path, plan.learner, rival=options.rival))
+            process = DeviceProcess(opened.path, plan.learner, rival=options.rival)
+            device = stack.enter_context(process)
             run = Run(opened, device, plan, options, watcher, demo=bundle is None)
             run.all_sessions()
             result = run.result()

@@ -31,6 +31,9 @@ NAMES = (MANIFEST_FILE, SIGNATURE_FILE, *FILES, INITIAL_FILE)
 # Maximum size of a file that is kept in RAM, such as those of a signed bundle, in bytes.
 MOST_IN_RAM = 1 << 30
 
+# Name of a bundle that `lrtflite.photos.packaged` makes from installed packages.
+PHOTOS = "photos"
+
 
 @dataclass(frozen=True)
 class Bundle:
@@ -50,8 +53,15 @@ class Bundle:
         """Read the manifest and check every file against its digest.
 
         `require_signature` is the file of a public key. The bundle must be signed with it, and all
-        its files are then kept in RAM.
+        its files are then kept in RAM. The name of a packaged bundle, "photos", is a path too.
         """
+        if is_packaged(path):
+            from lrtflite.photos.packaged import packaged_bundle
+
+            found = packaged_bundle()
+            if require_signature is None:
+                return found
+            path = found.path
         path = Path(path)
         content = _read_manifest_file(path)
         if require_signature is not None:
@@ -111,6 +121,11 @@ class Bundle:
         """Return a digest of both models; a state only opens with the models it was made with."""
         digests = [self.manifest.files[name].sha256 for name in (FEATURES_FILE, HEAD_FILE)]
         return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def is_packaged(path: str | Path) -> bool:
+    """Return whether a path is the name of a packaged bundle, and not a bundle of that name."""
+    return str(path) == PHOTOS and not (Path(path) / MANIFEST_FILE).exists()
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -1,4 +1,4 @@
-"""Files of backbone weights: arrays under keras.applications' names, in several formats.
+"""Files of backbone weights: arrays under the names of a family, in several formats.
 
 | format   | content                                                                       |
 | -------- | ----------------------------------------------------------------------------- |
@@ -6,6 +6,7 @@
 |          | (absent: 1e-3, as in keras.applications) and `activation`                     |
 | `.h5`    | weights or a whole model, of keras.applications or of this project            |
 | `.keras` | a whole model, of either kind                                                 |
+| `.pth`   | EfficientNet-Lite0 only: a PyTorch file of the older layout                   |
 """
 
 from __future__ import annotations
@@ -29,9 +30,7 @@ from lrtflite.files.atomic import replacing
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.family import MOBILENET_V1_FAMILY, Family
 from lrtflite.host.model_file import UNREADABLE, first_line, load_model, writing_model
-
-KERAS_EPSILON = 1e-3
-BRN_EPSILON = 1e-5
+from lrtflite.photos.batch_norm_folding import EPSILON, PUBLISHED_EPSILON
 
 
 @dataclass(frozen=True)
@@ -39,7 +38,7 @@ class BackboneWeights:
     """The weights below the classifier: float32 arrays under keras.applications' names."""
 
     arrays: Mapping[str, NDArray[np.float32]]
-    epsilon: float = KERAS_EPSILON
+    epsilon: float = PUBLISHED_EPSILON
     activation: str = "relu6"
 
 
@@ -55,10 +54,12 @@ def read_with_digest(path: Path, family: Family) -> tuple[BackboneWeights, str]:
     The file is read once, except that Keras opens whole models itself.
     """
     readers = {".npz": _read_npz, ".h5": _read_h5, ".hdf5": _read_h5, ".keras": _read_keras}
+    if family.read_pytorch is not None:
+        readers[".pth"] = _read_pytorch
     if path.suffix not in readers:
         named = ", ".join(family.architecture.named_weights)
         raise ModelError(
-            f"Expected weights as {named} or a .npz, .h5 or .keras file, got {path}; "
+            f"Expected weights as {named} or a {_endings(readers)} file, got {path}; "
             "give one of these"
         )
     if not path.is_file():
@@ -116,7 +117,7 @@ def _read_npz(path: Path, content: bytes, family: Family) -> BackboneWeights:
     try:
         with np.load(io.BytesIO(content), allow_pickle=False) as file:
             arrays = {name: file[name] for name in file.files}
-            epsilon = float(arrays.pop("bn_epsilon", np.asarray(KERAS_EPSILON)))
+            epsilon = float(arrays.pop("bn_epsilon", np.asarray(PUBLISHED_EPSILON)))
             activation = str(arrays.pop("activation", np.asarray("relu6")))
             return BackboneWeights(
                 {name: np.asarray(array, np.float32) for name, array in arrays.items()},
@@ -144,12 +145,22 @@ def _read_h5(path: Path, content: bytes, family: Family) -> BackboneWeights:
     arrays = _wanted(
         family, ((family.keras_name(name.rpartition("/")[0], name), array) for name, array in named)
     )
-    return BackboneWeights(arrays, BRN_EPSILON if ours else KERAS_EPSILON)
+    return BackboneWeights(arrays, EPSILON if ours else PUBLISHED_EPSILON)
 
 
 def _read_keras(path: Path, content: bytes, family: Family) -> BackboneWeights:
     # Keras reads a `.keras` file from its path only, not from bytes.
     return from_model(load_model(path), family)
+
+
+def _read_pytorch(path: Path, content: bytes, family: Family) -> BackboneWeights:
+    assert family.read_pytorch is not None
+    return BackboneWeights(family.read_pytorch(path, content))
+
+
+def _endings(readers: Iterable[str]) -> str:
+    *others, last = (ending for ending in readers if ending != ".hdf5")
+    return f"{', '.join(others)} or {last}"
 
 
 def _text(name: str | bytes) -> str:

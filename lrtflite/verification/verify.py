@@ -43,11 +43,12 @@ def verify_bundle(
 
     The models run in a child process, so that a crash becomes an error.
     """
-    Bundle.open(path, require_signature=require_signature)
+    opened = Bundle.open(path, require_signature=require_signature)
     pick_runtime(runtime)
     key = [] if require_signature is None else [str(require_signature)]
-    words = ["--json", str(threads), *key]
-    said = run_child("lrtflite.verification.verify", Path(path), runtime, *words)
+    said = run_child(
+        "lrtflite.verification.verify", opened.path, runtime, "--json", str(threads), *key
+    )
     found = json.loads(said.splitlines()[-1])
     if isinstance(found, str):
         raise BundleError(found)
