@@ -23,6 +23,7 @@ COMMANDS = {
     "layers": "Compare the cost of the replay layers.",
     "train": "Train a network on this computer, for convert.",
     "convert": "Make a bundle that learns on the device.",
+    "bundle": "Make a bundle that comes with the package.",
     "teach": "Teach a bundle a data set before it ships.",
     "export": "Export what was learned as a plain TFLite classifier.",
     "verify": "Check a bundle on the installed runtime.",

@@ -43,7 +43,8 @@ def simulate(
             if options.rival is None:
                 idle = without_effect(opened, options.rates)
                 plan = replace(plan, notes=(*plan.notes, *idle))
-            device = stack.enter_context(DeviceProcess(path, plan.learner, rival=options.rival))
+            process = DeviceProcess(opened.path, plan.learner, rival=options.rival)
+            device = stack.enter_context(process)
             run = Run(opened, device, plan, options, watcher, demo=bundle is None)
             run.all_sessions()
             result = run.result()

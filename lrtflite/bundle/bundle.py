@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -19,6 +19,7 @@ from lrtflite.errors import BundleError, NotRegular, TooShort, problem_of
 from lrtflite.files.atomic import write_whole
 from lrtflite.files.digest import File, digest
 from lrtflite.files.reading import BytesSource, FileSource, read_whole
+from lrtflite.tables.table import Table
 
 FEATURES_FILE = "features.tflite"
 HEAD_FILE = "head.tflite"
@@ -31,6 +32,12 @@ EARLIER_INITIAL_FILE = "initial-state.npz"
 NAMES = (MANIFEST_FILE, SIGNATURE_FILE, *FILES, INITIAL_FILE)
 # Maximum size of a file that is kept in RAM, such as those of a signed bundle, in bytes.
 MOST_IN_RAM = 1 << 30
+
+# Bundles that have a name: functions that return them, made from installed packages.
+PHOTOS = "photos"
+PACKAGED: Table[Callable[[], Bundle]] = Table(
+    "packaged bundle", {PHOTOS: "lrtflite.photos.packaged:packaged_bundle"}
+)
 
 
 @dataclass(frozen=True)
@@ -52,8 +59,13 @@ class Bundle:
 
         `path` is the bundle's folder, or the manifest in it.
         `require_signature` is the file of a public key. The bundle must be signed with it, and all
-        its files are then kept in RAM.
+        its files are then kept in RAM. The name of a packaged bundle, "photos", is a path too.
         """
+        if is_packaged(path):
+            found = PACKAGED[str(path)]()
+            if require_signature is None:
+                return found
+            path = found.path
         path = _folder_of(Path(path))
         content = _read_manifest_file(path)
         if require_signature is not None:
@@ -113,6 +125,11 @@ class Bundle:
         """Return a digest of both models; a state only opens with the models it was made with."""
         digests = [self.manifest.files[name].sha256 for name in (FEATURES_FILE, HEAD_FILE)]
         return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
+def is_packaged(path: str | Path) -> bool:
+    """Return whether a path is the name of a packaged bundle, and not a bundle of that name."""
+    return str(path) in PACKAGED and not (Path(path) / MANIFEST_FILE).exists()
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -1,10 +1,11 @@
-"""Published networks: how each is built, and what keras.applications calls its weights."""
+"""Published networks: how each is built, and what files call its weights."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,15 @@ import tf_keras as keras
 from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
-from lrtflite.host.mobilenet import conv_name, mobilenet_v1, norm_name
+from lrtflite.host.efficientnet_lite0 import efficientnet_lite0
+from lrtflite.host.efficientnet_lite0 import scale_frames as scale_lite0_frames
+from lrtflite.host.mobilenet import conv_name, mobilenet_v1, norm_name, scale_frames
 from lrtflite.host.mobilenet_v2 import mobilenet_v2
+from lrtflite.networks import efficientnet_lite0 as lite0
 from lrtflite.networks.architecture import Architecture
 from lrtflite.networks.mobilenet_v1 import ALPHAS, KERAS_NAMES, MOBILENET_V1
 from lrtflite.networks.mobilenet_v2 import MOBILENET_V2, blocks, first_width, last_width
+from lrtflite.photos import weights as lite0_weights
 
 Arrays = Mapping[str, NDArray[np.float32]]
 NORM_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")
@@ -24,7 +29,9 @@ NORM_PARTS = ("gamma", "beta", "moving_mean", "moving_variance")
 
 @dataclass(frozen=True)
 class UnitNames:
-    """A convolution and its norm: the layers here, and the layers of keras.applications.
+    """A convolution and its norm: the layers here, and their names in files of weights.
+
+    The names in files are those of keras.applications, if it has the network.
 
     `norms` are the names that the norm may have, depending on the width.
     """
@@ -51,18 +58,25 @@ class Family:
         build: returns the Keras model, from `alpha`, `input_size`, `classes` and `activation`.
         units: its convolutions, in network order.
         find_alpha: returns the width of a network with the given arrays.
-        application: name of the function in keras.applications.
-        published_alphas: widths for which keras.applications has weights.
-        published_sizes: input sizes for which it has weights.
+        published_alphas: widths for which weights are published.
+        published_sizes: input sizes for which they are.
+        application: name of the function in keras.applications that has the weights; None if a
+            package has them instead.
+        scale: turns frames into inputs of the network.
+        package_file: returns the path of the package's PyTorch file.
+        read_pytorch: returns the arrays of such a file, from its path and its bytes.
     """
 
     architecture: Architecture
     build: Callable[..., keras.Model]
     units: tuple[UnitNames, ...]
     find_alpha: Callable[[Arrays], float]
-    application: str
     published_alphas: tuple[float, ...]
     published_sizes: tuple[int, ...]
+    application: str | None = None
+    scale: Callable[[Any], Any] = scale_frames
+    package_file: Callable[[], Path] | None = None
+    read_pytorch: Callable[[Path, bytes], Arrays] | None = None
 
     @cached_property
     def weight_names(self) -> tuple[str, ...]:
@@ -139,27 +153,59 @@ def _v2_units() -> tuple[UnitNames, ...]:
 
 
 def _v2_alpha(arrays: Arrays) -> float:
-    """Return a width at which every convolution has the filters of these arrays.
+    names = ["Conv1", "expanded_conv_project"]
+    names += [f"block_{number}_project" for number in range(1, 17)]
+    return _alpha_of("MobileNetV2", _widths(arrays, (*names, "Conv_1")), _v2_widths, V2_ALPHAS)
+
+
+def _v2_widths(alpha: float) -> list[int]:
+    return [first_width(alpha), *(block.filters for block in blocks(alpha)), last_width(alpha)]
+
+
+def _widths(arrays: Arrays, names: Iterable[str]) -> list[int]:
+    return [int(arrays[f"{name}/kernel"].shape[-1]) for name in names]
+
+
+def _alpha_of(
+    title: str,
+    found: list[int],
+    widths: Callable[[float], list[int]],
+    published: tuple[float, ...],
+) -> float:
+    """Return a width at which a network has the given numbers of filters.
 
     Several widths round to the same filters; published and round ones come first.
     """
-    found = _v2_widths(arrays)
     steps = [step / digits for digits in (10, 100, 1000) for step in range(1, int(4 * digits) + 1)]
-    for alpha in (*V2_ALPHAS, *(step for step in steps if ALPHAS[0] <= step <= ALPHAS[1])):
-        widths = [first_width(alpha), *(block.filters for block in blocks(alpha))]
-        if [*widths, last_width(alpha)] == found:
+    for alpha in (*published, *(step for step in steps if ALPHAS[0] <= step <= ALPHAS[1])):
+        if widths(alpha) == found:
             return alpha
     raise ModelError(
-        "Expected the numbers of filters of a MobileNetV2 of some alpha, got "
+        f"Expected the numbers of filters of a {title} of some alpha, got "
         f"{', '.join(map(str, found))}",
-        "use weights of keras.applications' network",
+        "use the weights of the published network",
     )
 
 
-def _v2_widths(arrays: Arrays) -> list[int]:
-    kernels = ["Conv1", "expanded_conv_project"]
-    kernels += [f"block_{number}_project" for number in range(1, 17)]
-    return [int(arrays[f"{name}/kernel"].shape[-1]) for name in (*kernels, "Conv_1")]
+def _lite0_units() -> tuple[UnitNames, ...]:
+    units = []
+    for name, _, _ in lite0_weights.units():
+        kernel = lite0_weights.kernel_name(name)
+        # The norm of a projection has the name of the projection, or of its block.
+        norms = (norm_name(name), name, name.removesuffix("/project"))
+        convolution, _, kernel = kernel.rpartition("/")
+        units.append(UnitNames(convolution, norms, convolution, norm_name(name), kernel))
+    return tuple(units)
+
+
+def _lite0_alpha(arrays: Arrays) -> float:
+    names = [conv_name(f"block_{number}/project") for number in range(len(_lite0_widths(1.0)))]
+    title = lite0.EFFICIENTNET_LITE0.title
+    return _alpha_of(title, _widths(arrays, names), _lite0_widths, (1.0,))
+
+
+def _lite0_widths(alpha: float) -> list[int]:
+    return [block.filters for block in lite0.blocks(alpha)]
 
 
 V2_ALPHAS = (1.0, 0.35, 0.5, 0.75, 1.3, 1.4)
@@ -181,12 +227,25 @@ MOBILENET_V2_FAMILY = Family(
     published_alphas=tuple(sorted(V2_ALPHAS)),
     published_sizes=(96, 128, 160, 192, 224),
 )
+EFFICIENTNET_LITE0_FAMILY = Family(
+    lite0.EFFICIENTNET_LITE0,
+    efficientnet_lite0,
+    _lite0_units(),
+    _lite0_alpha,
+    published_alphas=(1.0,),
+    published_sizes=(224,),
+    scale=scale_lite0_frames,
+    package_file=lite0_weights.package_file,
+    read_pytorch=lite0_weights.read_pytorch,
+)
 FAMILIES: dict[str, Family] = {
-    family.architecture.name: family for family in (MOBILENET_V1_FAMILY, MOBILENET_V2_FAMILY)
+    family.architecture.name: family
+    for family in (MOBILENET_V1_FAMILY, MOBILENET_V2_FAMILY, EFFICIENTNET_LITE0_FAMILY)
 }
 
 
 def keras_application(family: Family, **options: Any) -> keras.Model:
     """Return the network of keras.applications, without its classifier."""
+    assert family.application is not None
     build = getattr(keras.applications, family.application)
     return build(include_top=False, **options)

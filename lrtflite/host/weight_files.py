@@ -1,4 +1,4 @@
-"""Files of backbone weights: arrays under keras.applications' names, in several formats.
+"""Files of backbone weights: arrays under the names of a family, in several formats.
 
 | format   | content                                                                       |
 | -------- | ----------------------------------------------------------------------------- |
@@ -6,6 +6,7 @@
 |          | (absent: 1e-3, as in keras.applications) and `activation`                     |
 | `.h5`    | weights or a whole model, of keras.applications or of this project            |
 | `.keras` | a whole model, of either kind                                                 |
+| `.pth`   | EfficientNet-Lite0 only: a PyTorch file of the older layout                   |
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from lrtflite.host.model_file import writing_model
 # network has 210 MB.
 MOST_BYTES, MOST_UNPACKED = 1 << 30, 1 << 29
 SUFFIXES = (".npz", ".h5", ".hdf5", ".keras")
+# Suffix of PyTorch's files, which some families have.
+PYTORCH = ".pth"
 
 
 def read_weights(path: Path, family: Family = MOBILENET_V1_FAMILY) -> BackboneWeights:
@@ -48,10 +51,12 @@ def read_with_digest(path: Path, family: Family) -> tuple[BackboneWeights, str]:
 
     The file is read once, as data: nothing in it is executed.
     """
-    if path.suffix not in SUFFIXES:
+    suffixes = SUFFIXES if family.read_pytorch is None else (*SUFFIXES, PYTORCH)
+    if path.suffix not in suffixes:
         named = ", ".join(family.architecture.named_weights)
+        *others, last = (suffix for suffix in suffixes if suffix != ".hdf5")
         raise ModelError(
-            f"Expected weights as {named} or a .npz, .h5 or .keras file, got {path}",
+            f"Expected weights as {named} or a {', '.join(others)} or {last} file, got {path}",
             "give one of these",
         )
     if not path.is_file():
@@ -60,7 +65,11 @@ def read_with_digest(path: Path, family: Family) -> tuple[BackboneWeights, str]:
         )
     try:
         content = read_given(path, most=MOST_BYTES)
-        weights = parse_weights(content, path.suffix, family)
+        if path.suffix == PYTORCH:
+            assert family.read_pytorch is not None
+            weights = BackboneWeights(family.read_pytorch(path, content))
+        else:
+            weights = parse_weights(content, path.suffix, family)
     except MALFORMED as error:
         raise ModelError(
             f"Expected the weights of a {family.architecture.title} in {path}, got a file that "

@@ -6,12 +6,12 @@ import contextlib
 import sys
 from pathlib import Path
 
-import numpy as np
 import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.files.keras import first_line
 from lrtflite.host.family import (
+    EFFICIENTNET_LITE0_FAMILY,
     MOBILENET_V1_FAMILY,
     MOBILENET_V2_FAMILY,
     Family,
@@ -19,9 +19,14 @@ from lrtflite.host.family import (
     keras_application,
 )
 from lrtflite.host.keras_weights import BackboneWeights
-from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.network import Network
-from lrtflite.host.weight_files import from_model, read_with_digest, write_weights
+from lrtflite.host.weight_files import (
+    from_model,
+    read_with_digest,
+    write_weights,
+)
+from lrtflite.photos.batch_norm_folding import with_epsilon
+from lrtflite.photos.weights import origin_of
 
 # Weights of a small backbone that comes with the package.
 DEMO_FILE = Path(__file__).with_name("demo_backbone.npz")
@@ -81,6 +86,14 @@ def build_mobilenet_v2(*, weights: str, alpha: float | None, input_size: int) ->
     return _network(MOBILENET_V2_FAMILY, weights, alpha, input_size)
 
 
+def build_efficientnet_lite0(*, weights: str, alpha: float | None, input_size: int) -> Network:
+    """Build EfficientNet-Lite0 for conversion, without a classifier; see `mobilenet_with_weights`.
+
+    Its published weights come from a package.
+    """
+    return _network(EFFICIENTNET_LITE0_FAMILY, weights, alpha, input_size)
+
+
 def _network(family: Family, weights: str, alpha: float | None, input_size: int) -> Network:
     model, origin = mobilenet_with_weights(
         family, weights=weights, alpha=alpha, input_size=input_size, classes=0
@@ -88,7 +101,7 @@ def _network(family: Family, weights: str, alpha: float | None, input_size: int)
     width = alpha or family.find_alpha(from_model(model, family).arrays)
     architecture = family.architecture
     return Network(
-        architecture, model, scale_frames, f"{architecture.title} alpha {width:g}, {origin}"
+        architecture, model, family.scale, f"{architecture.title} alpha {width:g}, {origin}"
     )
 
 
@@ -141,6 +154,9 @@ def _imagenet(family: Family, *, alpha: float, size: int) -> tuple[BackboneWeigh
             f"with --weights imagenet, got {alpha:g}",
             "choose one, or give a weights file",
         )
+    if family.package_file is not None:
+        found, digest = read_with_digest(family.package_file(), family)
+        return found, origin_of(digest)
     nearest = min(family.published_sizes, key=lambda published: (abs(published - size), -published))
     try:
         # Keras prints its download on stdout, which is for results only.
@@ -183,5 +199,5 @@ def _assign(model: keras.Model, found: BackboneWeights, origin: str) -> None:
                 continue
             value = found.arrays[name]
             if name.endswith("moving_variance"):
-                value = value.astype(np.float64) + found.epsilon - layer.epsilon
+                value = with_epsilon(value, found.epsilon, layer.epsilon)
             weight.assign(value)

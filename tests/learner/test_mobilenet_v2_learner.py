@@ -1,4 +1,4 @@
-"""Learners on MobileNetV2 bundles: golden vectors and sessions on both runtimes."""
+"""Learners on bundles of residual blocks: golden vectors and sessions on both runtimes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
 @pytest.fixture(scope="module")
 def bundles(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with small bundles of MobileNetV2."""
+    """Return a folder with small bundles."""
     # Found, not imported: TensorFlow and a TFLite runtime in one process can crash.
     if find_spec("tensorflow") is None:
         pytest.skip("needs the extra host, to convert bundles")

@@ -23,7 +23,8 @@ KINDS = {
 ADVICE = re.compile(r"; (\w|`|\{)")
 # A range that says everything: "at least 1", "0 to 9", or the limits of `lrtflite.arguments`.
 RANGE = re.compile(
-    r"^Expected [^;]*(at least|at most|from \S+ to|\d+( \([^)]*\))? to|\{_limits\()[^;]*, got [^;]+$"
+    r"^Expected [^;]*(at least|at most|from \S+ to|\d+( \([^)]*\))? to|\{_limits\()"
+    r"[^;]*, got [^;]+$"
 )
 # Errors whose text comes from elsewhere, by file and the message in the source.
 EXEMPT = {

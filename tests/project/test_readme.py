@@ -21,6 +21,7 @@ from fleet_learning import teach
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.signing import make_keys, sign_bundle
+from lrtflite.photos.weights import PACKAGE
 from lrtflite.state.folder import newest_state
 
 ROOT = Path(__file__).parents[2]
@@ -105,6 +106,8 @@ def test_device_commands(
         shutil.copytree(demo, desk / "things-bundle")
     if command[0] == "export" and find_spec("tensorflow") is None:
         pytest.skip("needs the extra host")
+    if "photos" in command and find_spec(PACKAGE) is None:
+        pytest.skip("needs the extra photos")
     if command[0] in (*OF_STATES, "state", "export"):
         teach(desk / "plain", desk / "state", ("mug", 0, 1), ("stapler", 1, 1))
     if command[0] == "sign" or "--require-signature" in command:
@@ -118,6 +121,7 @@ def test_device_commands(
     done = subprocess.run(
         [sys.executable, "-m", "lrtflite_cli.main", *small(command)],
         cwd=desk,
+        env={**os.environ, "XDG_CACHE_HOME": str(desk / "cache")},
         capture_output=True,
         text=True,
         timeout=240,

@@ -1,4 +1,6 @@
-"""Make small bundles of MobileNetV2: `python tests/support/mobilenet_v2_bundles.py FOLDER`.
+"""Make small bundles of networks of residual blocks.
+
+    python tests/support/mobilenet_v2_bundles.py FOLDER
 
 A process of its own: TensorFlow and a TFLite runtime in one process can crash.
 """
@@ -11,7 +13,7 @@ from typing import Any
 
 SLOTS, SIZE = 6, 32
 # The last layer by SGD; signed latents in closed form, below which moments adapt; a trunk that
-# begins with a residual block.
+# begins with a residual block; one of EfficientNet-Lite0, with 5x5 kernels.
 BUNDLES: dict[str, dict[str, Any]] = {
     "last": {"replay_layer": "pool", "strategy": "lwf"},
     "signed": {
@@ -21,6 +23,12 @@ BUNDLES: dict[str, dict[str, Any]] = {
         "adapt_moments": True,
     },
     "deep": {"replay_layer": "block_14", "batch_size": 8, "new_per_batch": 4},
+    "lite0": {
+        "network": "efficientnet_lite0",
+        "replay_layer": "block_13",
+        "batch_size": 8,
+        "new_per_batch": 4,
+    },
 }
 
 
@@ -29,19 +37,21 @@ def main(folder: Path) -> None:
     import tf_keras as keras
 
     from keras_reference import settle
-    from lrtflite.host.mobilenet import scale_frames
-    from lrtflite.host.mobilenet_v2 import mobilenet_v2
+    from lrtflite.host.family import find_family
     from lrtflite.host.network import Network
-    from lrtflite.networks.mobilenet_v2 import MOBILENET_V2
     from lrtflite_converters.conversion.writing import make_bundle
     from lrtflite_converters.request.options import Conversion
 
-    keras.utils.set_random_seed(0)
-    model = mobilenet_v2(alpha=0.1, input_size=SIZE, classes=0)
-    settle(model, seed=0)
-    network = Network(MOBILENET_V2, model, scale_frames, "a test")
     for name, given in BUNDLES.items():
-        options = Conversion(architecture=MOBILENET_V2, classes=SLOTS, replay_size=20, **given)
+        words = {"network": "mobilenet_v2", **given}
+        family = find_family(words.pop("network"))
+        keras.utils.set_random_seed(0)
+        model = family.build(alpha=0.1, input_size=SIZE, classes=0)
+        settle(model, seed=0)
+        network = Network(family.architecture, model, family.scale, "a test")
+        options = Conversion(
+            architecture=family.architecture, classes=SLOTS, replay_size=20, **words
+        )
         make_bundle(network, folder / name, options=options)
 
 

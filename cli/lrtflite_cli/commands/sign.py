@@ -23,7 +23,13 @@ def command(bundle: Path, key: Path) -> None:
     The manifest has the SHA-256 of every file, so the signature covers all of them. Sign again
     after `teach`, which writes another bundle.
     """
-    from lrtflite.bundle.bundle import Bundle
+    from lrtflite.bundle.bundle import Bundle, is_packaged
     from lrtflite.bundle.signing import sign_bundle
+    from lrtflite.errors import InputError
 
+    if is_packaged(bundle):
+        raise InputError(
+            f"Expected a bundle of your own to sign, got {bundle}",
+            f"make one with: lrtflite bundle {bundle} --out DIR",
+        )
     say(f"{sign_bundle(Bundle.open(bundle).path, key)}: signed")

@@ -11,8 +11,8 @@ import numpy as np
 from lrtflite.bundle.destination import Destination
 from lrtflite.errors import ConversionError, ModelError, problem_of
 from lrtflite.files.keras import is_of_this_project
+from lrtflite.host.family import find_family
 from lrtflite.host.first_batch import FirstBatch, read_first_batch
-from lrtflite.host.mobilenet import scale_frames
 from lrtflite.host.model_file import load_model
 from lrtflite.host.network import Network
 from lrtflite.networks.architecture import NETWORKS
@@ -128,7 +128,7 @@ def find_network(source: Source) -> Network:
                 f"Expected a {source.network} in {path}, got a {model.name}",
                 f"use --network {model.name}",
             )
-        return Network(architecture, model, scale_frames, origin)
+        return Network(architecture, model, find_family(source.network).scale, origin)
     module, _, function = architecture.build.partition(":")
     build: Callable[..., Network] = getattr(import_module(module), function)
     return build(weights=source.named_weights, alpha=source.alpha, input_size=source.input_size)

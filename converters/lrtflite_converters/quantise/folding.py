@@ -9,6 +9,7 @@ import tf_keras as keras
 from numpy.typing import NDArray
 
 from lrtflite.host.batch_renorm import BatchRenorm
+from lrtflite.photos.batch_norm_folding import folded_kernel, folding_factors
 
 layers = keras.layers
 CONVOLUTIONS = (layers.Conv2D, layers.DepthwiseConv2D)
@@ -43,18 +44,17 @@ def fold(model: keras.Model) -> keras.Model:
 
 def folded_weights(convolution: Any, norm: Any) -> list[NDArray[np.float32]]:
     """Return the kernel and the bias of a convolution that includes its norm."""
-    kernel, *rest = (np.asarray(value, np.float64) for value in convolution.get_weights())
-    mean, variance = (np.asarray(value, np.float64) for value in _moments(norm))
-    scale = 1.0 / np.sqrt(variance + norm.epsilon)
-    if getattr(norm, "gamma", None) is not None:
-        scale = scale * norm.gamma.numpy()
+    kernel, *rest = convolution.get_weights()
+    mean, variance = _moments(norm)
+    gamma = None if getattr(norm, "gamma", None) is None else norm.gamma.numpy()
+    factors = folding_factors(variance, gamma, norm.epsilon)
     shift = 0.0 if getattr(norm, "beta", None) is None else norm.beta.numpy()
-    bias = rest[0] if rest else 0.0
-    # A depthwise kernel is (h, w, channels, multiplier); its outputs are channel by channel.
+    bias = np.asarray(rest[0], np.float64) if rest else 0.0
     depthwise = isinstance(convolution, layers.DepthwiseConv2D)
-    per_output = scale.reshape(kernel.shape[2:]) if depthwise else scale
-    folded = (kernel * per_output, (bias - mean) * scale + shift)
-    return [np.asarray(value, np.float32) for value in folded]
+    return [
+        folded_kernel(kernel, factors, depthwise=depthwise),
+        np.asarray((bias - np.asarray(mean, np.float64)) * factors + shift, np.float32),
+    ]
 
 
 def _moments(norm: Any) -> tuple[Any, Any]:

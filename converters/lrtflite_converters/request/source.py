@@ -9,10 +9,11 @@ from lrtflite.errors import ModelError
 from lrtflite.labels import new_labels
 from lrtflite.networks.architecture import NETWORKS
 from lrtflite.networks.mobilenet_v1 import check_network
+from lrtflite.system.extras import require
 from lrtflite_converters.request.scaling import Scaling, read_scaling
 
 # The networks of saved models.
-TRAINED_NETWORKS = ("mobilenet_v1", "mobilenet_v2")
+TRAINED_NETWORKS = ("mobilenet_v1", "mobilenet_v2", "efficientnet_lite0")
 # Side of the frames of a network that is built.
 INPUT_SIZE = 128
 # Endings by which a single label is treated as the name of a missing file.
@@ -70,12 +71,15 @@ class Source:
                     "that scales its frames itself",
                     "leave --scale out",
                 )
-        named = NETWORKS.choose(self.network).named_weights
+        architecture = NETWORKS.choose(self.network)
+        named = architecture.named_weights
         if self.weights not in (None, *named) and not Path(str(self.weights)).is_file():
             raise ModelError(
                 f"Expected {', '.join(named)} or a file, got {self.weights}, which is not a file",
                 "check the path",
             )
+        if self.model is None and self.named_weights == "imagenet":
+            require(*architecture.weights_packages)
 
     def _check_features(self, features: str) -> None:
         others = (self.model, self.weights, self.alpha)

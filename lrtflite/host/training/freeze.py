@@ -45,15 +45,19 @@ def fits(model: keras.Model, layer: str, frames: int) -> bool:
 
 
 def extract(
-    below: keras.Model, frames: NDArray[Any] | StreamedFrames, on_frames: Callable[[int], None]
+    below: keras.Model,
+    frames: NDArray[Any] | StreamedFrames,
+    on_frames: Callable[[int], None],
+    *,
+    scale: Callable[[Any], Any] = scale_frames,
 ) -> NDArray[np.float32]:
     """Return the latents `(N, ...)` float32 of `(N, S, S, 3)` uint8 frames.
 
-    Call `on_frames(n)` after each group of n frames.
+    Call `on_frames(n)` after each group of n frames. `scale` turns frames into inputs.
     """
     latents = np.empty((len(frames), *below.output_shape[1:]), np.float32)
     for start in range(0, len(frames), FRAMES_PER_CALL):
         chunk = frames[start : start + FRAMES_PER_CALL]
-        latents[start : start + len(chunk)] = below(scale_frames(chunk), training=False)
+        latents[start : start + len(chunk)] = below(scale(chunk), training=False)
         on_frames(len(chunk))
     return latents

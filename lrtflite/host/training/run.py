@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tf_keras as keras
@@ -165,18 +167,26 @@ def _trainer(
         and not options.augment
         and fits(model, options.freeze_below, frames)
     )
-    trained = model
+    trained, scale = model, find_family(options.network).scale
     if runs_once:
         below, trained = split(model, options.freeze_below)
-        data = _extract(below, data, observer, cancel)
+        data = _extract(below, data, scale, observer, cancel)
     trainer = SgdTrainer(
-        trained, momentum=options.momentum, weight_decay=options.weight_decay, latents=runs_once
+        trained,
+        momentum=options.momentum,
+        weight_decay=options.weight_decay,
+        latents=runs_once,
+        scale=scale,
     )
     return trainer, data
 
 
 def _extract(
-    below: keras.Model, data: TrainData, observer: TrainObserver, cancel: threading.Event
+    below: keras.Model,
+    data: TrainData,
+    scale: Callable[[Any], Any],
+    observer: TrainObserver,
+    cancel: threading.Event,
 ) -> TrainData:
     """Return `data` with the frames replaced by the latents of the frozen layers."""
     sets = (data.train, data.validation, data.held_out)
@@ -194,7 +204,10 @@ def _extract(
             )
 
     return TrainData(
-        *(Frames(extract(below, frames.images, on_frames), frames.slots) for frames in sets)
+        *(
+            Frames(extract(below, frames.images, on_frames, scale=scale), frames.slots)
+            for frames in sets
+        )
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,15 +20,22 @@ class SgdTrainer:
     v <- momentum * v - lr * (gradient + weight_decay * w), w <- w + v. The decay is part of the
     gradient, as in Caffe; gamma and beta have none. `velocities` are in the order of
     `model.trainable_weights`. With `latents` the model starts above the frozen layers and takes
-    their outputs, `(B, ...)` float32, instead of frames.
+    their outputs, `(B, ...)` float32, instead of frames, which `scale` turns into inputs.
     """
 
     def __init__(
-        self, model: keras.Model, *, momentum: float, weight_decay: float, latents: bool = False
+        self,
+        model: keras.Model,
+        *,
+        momentum: float,
+        weight_decay: float,
+        latents: bool = False,
+        scale: Callable[[Any], Any] = scale_frames,
     ) -> None:
         self.model = model
         self._momentum = momentum
         self._latents = latents
+        self._scale = scale
         self._decays = [
             weight_decay if weight.name.endswith("kernel:0") else 0.0
             for weight in model.trainable_weights
@@ -86,4 +94,4 @@ class SgdTrainer:
         return self.model(self._prepare(frames), training=False)
 
     def _prepare(self, frames: tf.Tensor) -> tf.Tensor:
-        return frames if self._latents else scale_frames(frames)
+        return frames if self._latents else self._scale(frames)

