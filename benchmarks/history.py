@@ -25,7 +25,7 @@ from lrtflite import Learner
 from lrtflite.errors import StateError
 from lrtflite.state import history
 from lrtflite.state.committed import CommittedState
-from lrtflite.state.history import BLOCK, MOST_LABELS, History, TaughtSession
+from lrtflite.state.history import BLOCK, MAX_LABELS, History, TaughtSession
 from lrtflite.state.models import save_models
 from lrtflite.state.slots import Slots
 from lrtflite.system.machine import this_machine
@@ -43,11 +43,11 @@ def main() -> None:
     parser.add_argument("--commits", type=int, default=40)
     options = parser.parse_args()
     print(f"{this_machine()}; n = {options.commits} commits each\n")
-    choices = (("folded", BLOCK, MOST_LABELS), ("in full", NEVER, NEVER))
+    choices = (("folded", BLOCK, MAX_LABELS), ("in full", NEVER, NEVER))
     for name, block, labels in choices:
         print(f"| sessions, {name} | commit p50 | p95 | written p50 | at a fold | to row 1 |")
         print("| --- | --- | --- | --- | --- | --- |")
-        history.BLOCK, history.MOST_LABELS = block, labels
+        history.BLOCK, history.MAX_LABELS = block, labels
         compare(options.bundle, options.sessions, options.commits, folds=block == BLOCK)
         print()
 

@@ -167,7 +167,7 @@ def draw(count: int) -> None:
     """Print RAM and time of a memory of `count` rows on disk."""
     latent = np.random.default_rng(0).random(FLOATS, np.float32)
     with tempfile.TemporaryDirectory(dir=".") as folder:
-        stored = Content.empty((FLOATS,), FLOAT).placed(
+        stored = Content.empty((FLOATS,), FLOAT).with_rows(
             [latent] * count, np.arange(count), slots=np.zeros(count, np.int32)
         )
         checkpoint = Checkpoint(Path(folder) / "state")

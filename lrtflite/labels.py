@@ -19,7 +19,7 @@ from lrtflite.errors import InputError
 UNKNOWN = "unknown"
 Label = Union[str, int, np.integer[Any]]  # a name; 3 is the name "3"
 # Maximum number of characters in a label.
-MOST_CHARACTERS = 200
+MAX_CHARACTERS = 200
 # Categories of characters that act on a terminal or end a line, and of halves of a character.
 _CONTROLS = ("Cc", "Zl", "Zp", "Cs")
 # Printable characters that show nothing: fillers, blanks and variation selectors.
@@ -136,9 +136,9 @@ def _is_control(character: str) -> bool:
 
 def _composed(label: str) -> str:
     composed = unicodedata.normalize("NFC", label)
-    if len(composed) > MOST_CHARACTERS:
+    if len(composed) > MAX_CHARACTERS:
         raise InputError(
-            f"Expected a label of at most {MOST_CHARACTERS} characters, got {len(composed)}: "
+            f"Expected a label of at most {MAX_CHARACTERS} characters, got {len(composed)}: "
             f"{composed[:30]!r}...",
             "use a shorter name",
         )

@@ -99,11 +99,11 @@ class Learner:
     def open_with(
         cls, bundle: str | Path | Bundle, state: str | Path | None, options: LearnerOptions
     ) -> Learner:
-        """Do the same as `open`, with all options in one value."""
+        """Like `open`, but with all options in one value."""
         opened = opened_bundle(bundle, options.require_signature)
         learner = cls(open_committed(opened, state, options))
         learner.unknown = options.unknown
-        if options.unknown is not None and not learner.tells_familiarity:
+        if options.unknown is not None and not learner.reports_familiarity:
             learner.close()
             raise InputError(
                 "Expected a bundle whose head reports familiarity, for unknown="
@@ -113,7 +113,7 @@ class Learner:
         return learner
 
     @property
-    def tells_familiarity(self) -> bool:
+    def reports_familiarity(self) -> bool:
         """Return whether the head reports how familiar a frame is."""
         return "familiarity" in self.committed.serving.signatures["infer"].outputs
 
@@ -175,7 +175,7 @@ class Learner:
             return self.predict_latents(self.extract(frames), top=top)
 
     def predict_latents(self, latents: NDArray[Any], *, top: int = 3) -> list[list[Prediction]]:
-        """Do the same as `predict`, from latents."""
+        """Like `predict`, but from latents."""
         top = whole_number("top", top, least=1)
         with self.committed.answering:
             if not self.learned:
@@ -233,7 +233,7 @@ class Learner:
         on_progress: OnProgress | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
-        """Do the same as `learn`, from latents; without frames, no moments adapt."""
+        """Like `learn`, but from latents; without frames, no moments adapt."""
         with self._session(on_progress, cancel) as session:
             places = self.committed.slots.place_all(labels, slot=slot)
             checked = self._check_latents(latents)

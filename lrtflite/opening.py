@@ -13,7 +13,7 @@ from lrtflite.runtime.model import Model
 from lrtflite.state.checkpoint import Checkpoint
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.initial import fit_memory, read_initial
-from lrtflite.state.reading import Opened
+from lrtflite.state.reading import GenerationHeader
 from lrtflite.verification.trial import try_models
 
 _log = logging.getLogger("lrtflite")
@@ -83,7 +83,7 @@ def _existing(
     """Open the newest generation that is whole and that the models take."""
     made: CommittedState | None = None
 
-    def take(opened: Opened, salvage: bool) -> CommittedState:
+    def take(opened: GenerationHeader, salvage: bool) -> CommittedState:
         nonlocal made
         settled = options.settled(bundle.manifest, opened.record.meta)
         # Loading models takes longer than another learner's commit, so load them once.

@@ -11,7 +11,7 @@ from lrtflite.bundle.manifest import Manifest
 from lrtflite.labels import check_label
 from lrtflite.replay.memory import check_memory
 from lrtflite.replay.policies import POLICIES
-from lrtflite.runtime.model import AUTO, MOST_THREADS, check_runtime, default_threads
+from lrtflite.runtime.model import AUTO, MAX_THREADS, check_runtime, default_threads
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class LearnerOptions:
         if self.unknown is not None:
             real_number("unknown", self.unknown, most=1.0)
         if self.threads is not None:
-            whole_number("threads", self.threads, least=1, most=MOST_THREADS)
+            whole_number("threads", self.threads, least=1, most=MAX_THREADS)
         if self.device is not None:
             object.__setattr__(self, "device", check_label(self.device))
 

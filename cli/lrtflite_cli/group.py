@@ -99,7 +99,7 @@ def run(args: Sequence[str] | None = None) -> int:
         return _fail(interrupts.MESSAGE, code=interrupts.EXIT_CODE)
     except Exception as error:
         # After a signal, any error may be a KeyboardInterrupt that a library converted.
-        return _fail(interrupts.MESSAGE) if interrupts.came() else _report(error)
+        return _fail(interrupts.MESSAGE) if interrupts.was_interrupted() else _report(error)
     return 0
 
 
@@ -122,4 +122,4 @@ def _fail(message: str, *, code: int = 1) -> int:
     """Print the error and return the exit code, which after a signal is EXIT_CODE."""
     interrupts.ignore()
     say(f"Error: {printable(message)}", err=True)
-    return interrupts.EXIT_CODE if interrupts.came() else code
+    return interrupts.EXIT_CODE if interrupts.was_interrupted() else code

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Seconds after which the check of the files is shown.
 LONG = 1.0
 # Maximum number of characters of a class's name beside a bar.
-MOST_SHOWN = 40
+MAX_SHOWN = 40
 
 
 class Watcher:
@@ -149,7 +149,7 @@ class LiveWatcher(Watcher):
             self._progress.update(self._test, completed=done, total=total)
 
     def learning(self, classes: Sequence[str]) -> None:
-        self._doing = printable(_name(classes))[:MOST_SHOWN]
+        self._doing = printable(_name(classes))[:MAX_SHOWN]
         if self._progress is not None and self._all is not None:
             self._progress.start_task(self._all)
 

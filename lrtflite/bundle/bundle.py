@@ -12,11 +12,11 @@ from typing import Any
 
 from lrtflite.arguments import shown
 from lrtflite.bundle.manifest import BUNDLE_FORMAT, Manifest
-from lrtflite.bundle.manifest_json import MOST_MANIFEST, read_manifest
+from lrtflite.bundle.manifest_json import MAX_MANIFEST, read_manifest
 from lrtflite.bundle.signing import MANIFEST_FILE as MANIFEST_FILE
 from lrtflite.bundle.signing import SIGNATURE_FILE, check_signature
 from lrtflite.errors import BundleError, NotRegular, TooShort, problem_of
-from lrtflite.files.atomic import write_whole
+from lrtflite.files.atomic import write_atomic
 from lrtflite.files.digest import File, digest
 from lrtflite.files.reading import BytesSource, FileSource, read_whole
 from lrtflite.tables.table import Table
@@ -31,7 +31,7 @@ EARLIER_INITIAL_FILE = "initial-state.npz"
 # Every name that a bundle's folder may hold.
 NAMES = (MANIFEST_FILE, SIGNATURE_FILE, *FILES, INITIAL_FILE)
 # Maximum size of a file that is kept in RAM, such as those of a signed bundle, in bytes.
-MOST_IN_RAM = 1 << 30
+MAX_IN_RAM = 1 << 30
 
 # Bundles that have a name: functions that return them, made from installed packages.
 PHOTOS = "photos"
@@ -134,7 +134,7 @@ def is_packaged(path: str | Path) -> bool:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Write the manifest into the folder of a new bundle, in the current format."""
-    write_whole(folder / MANIFEST_FILE, replace(manifest, format=BUNDLE_FORMAT).to_json())
+    write_atomic(folder / MANIFEST_FILE, replace(manifest, format=BUNDLE_FORMAT).to_json())
 
 
 @contextmanager
@@ -163,7 +163,7 @@ def _no_bundle(path: Path) -> tuple[str, str]:
 def _read_manifest_file(path: Path) -> bytes:
     manifest_path = path / MANIFEST_FILE
     try:
-        return read_whole(manifest_path, most=MOST_MANIFEST)
+        return read_whole(manifest_path, most=MAX_MANIFEST)
     except (FileNotFoundError, NotADirectoryError) as error:
         got, advice = _no_bundle(path)
         raise BundleError(
@@ -200,13 +200,13 @@ def _check_names(manifest: Manifest, where: Path) -> None:
 def _check_content(path: Path, expected: File) -> bytes:
     """Return the bytes of a file after a check."""
     with _reading(path):
-        if expected.bytes > MOST_IN_RAM:
+        if expected.bytes > MAX_IN_RAM:
             raise BundleError(
-                f"Expected at most {MOST_IN_RAM:,} bytes in {path} to keep it in RAM, got "
+                f"Expected at most {MAX_IN_RAM:,} bytes in {path} to keep it in RAM, got "
                 f"{expected.bytes:,}",
                 "ship a smaller replay memory",
             )
-        content = read_whole(path, most=MOST_IN_RAM)
+        content = read_whole(path, most=MAX_IN_RAM)
     _compare(path, File(hashlib.sha256(content).hexdigest(), len(content)), expected)
     return content
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from lrtflite.bundle.bundle import EARLIER_INITIAL_FILE, MANIFEST_FILE, NAMES
 from lrtflite.errors import BundleError
 from lrtflite.files.atomic import check_folder, flush_file, flush_folder
-from lrtflite.files.deferred_signals import undisturbed
+from lrtflite.files.deferred_signals import deferred_signals
 from lrtflite.files.scratch import LOCK, scratch_folder
 from lrtflite.files.temporary_names import BUNDLE_PREFIX, leftovers
 
@@ -61,7 +61,7 @@ class Destination:
                 # Without a lock file, no later process removes the folder. It may hold the old
                 # bundle if this process is killed in the middle of the swap.
                 (folder / LOCK).unlink()
-                with undisturbed():
+                with deferred_signals():
                     if workshop == out.resolve():
                         _fill(out, made)
                     else:

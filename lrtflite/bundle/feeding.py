@@ -10,7 +10,7 @@ from lrtflite.arguments import LARGEST_FLOAT32, real_number, whole_number
 from lrtflite.errors import InputError
 
 # Maximum number of epochs and of steps; a session with more would never end.
-MOST_EPOCHS, MOST_STEPS = 100_000, 1_000_000
+MAX_EPOCHS, MAX_STEPS = 100_000, 1_000_000
 # Choices of the patterns that `gather` sees after the last `train`, each once.
 NOTHING, SESSION, SESSION_AND_MEMORY = "nothing", "session", "session and memory"
 GATHERED = (NOTHING, SESSION, SESSION_AND_MEMORY)
@@ -49,7 +49,7 @@ class Feeding:
     replays: bool = True
     repeats: bool = True
     gathers: str = NOTHING
-    most_steps: int = MOST_STEPS
+    most_steps: int = MAX_STEPS
     extra_steps: int = 0
     enough_loss: float = 0.0
 
@@ -58,14 +58,14 @@ class Feeding:
         limits = {
             "batch_size": None,
             "new_per_batch": self.batch_size,
-            "epochs": MOST_EPOCHS,
-            "least_steps": MOST_STEPS,
-            "most_steps": MOST_STEPS,
+            "epochs": MAX_EPOCHS,
+            "least_steps": MAX_STEPS,
+            "most_steps": MAX_STEPS,
         }
         for name, most in limits.items():
             count = whole_number(name, getattr(self, name), least=1, most=most)
             object.__setattr__(self, name, count)
-        extra = whole_number("extra_steps", self.extra_steps, least=0, most=MOST_STEPS)
+        extra = whole_number("extra_steps", self.extra_steps, least=0, most=MAX_STEPS)
         object.__setattr__(self, "extra_steps", extra)
         loss = real_number("enough_loss", self.enough_loss, least=0.0, most=LARGEST_FLOAT32)
         object.__setattr__(self, "enough_loss", loss)

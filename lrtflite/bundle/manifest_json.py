@@ -25,10 +25,10 @@ from lrtflite.files.compatibility import fields_of, is_line, unknown_requirement
 from lrtflite.files.digest import File
 from lrtflite.files.strict_json import strict_json
 from lrtflite.labels import stored_label
-from lrtflite.replay.codecs import MOST_PATTERNS
+from lrtflite.replay.codecs import MAX_PATTERNS
 
 # Maximum number of characters in a manifest, of axes of a latent, and of values in one.
-MOST_MANIFEST, MOST_AXES, MOST_VALUES = 1 << 22, 8, 1 << 28
+MAX_MANIFEST, MAX_AXES, MAX_VALUES = 1 << 22, 8, 1 << 28
 
 # Fields of the feeding that only some bundles have. A field without which patterns would reach the
 # head in another way also needs a line in `REQUIRED`.
@@ -42,9 +42,9 @@ _DTYPES = ("latent_dtype", "train_dtype")
 
 def read_manifest(text: str, *, where: str) -> Manifest:
     """Parse a manifest, or raise BundleError; `where` names the file in errors."""
-    if len(text) > MOST_MANIFEST:
+    if len(text) > MAX_MANIFEST:
         raise BundleError(
-            f"Expected at most {MOST_MANIFEST:,} characters in {where}, got {len(text):,}",
+            f"Expected at most {MAX_MANIFEST:,} characters in {where}, got {len(text):,}",
             "copy the bundle again",
         )
     try:
@@ -92,7 +92,7 @@ def read_manifest(text: str, *, where: str) -> Manifest:
 def _values(read: dict[str, Any]) -> dict[str, Any]:
     found = fields_of(read, Manifest, "the manifest", optional=OPTIONAL)
     checks: tuple[tuple[tuple[str, ...], Any], ...] = (
-        (_COUNTS, lambda value: type(value) is int and 0 <= value <= MOST_PATTERNS),
+        (_COUNTS, lambda value: type(value) is int and 0 <= value <= MAX_PATTERNS),
         (_TEXTS, lambda value: isinstance(value, str)),
         (_FLAGS, lambda value: isinstance(value, bool)),
         (_DTYPES, lambda value: value in LATENT_DTYPES),
@@ -170,8 +170,8 @@ def _is_texts(value: Any) -> bool:
 
 
 def _shape(found: list[Any]) -> tuple[int, ...]:
-    sizes = all(type(size) is int and 0 < size <= MOST_VALUES for size in found)
-    if not sizes or not 0 < len(found) <= MOST_AXES or math.prod(found) > MOST_VALUES:
+    sizes = all(type(size) is int and 0 < size <= MAX_VALUES for size in found)
+    if not sizes or not 0 < len(found) <= MAX_AXES or math.prod(found) > MAX_VALUES:
         raise ValueError(f"latent_shape is {found!r}")
     return tuple(found)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lrtflite.errors import BundleError, InputError, NotRegular
-from lrtflite.files.atomic import write_whole, writing
+from lrtflite.files.atomic import write_atomic, writing
 from lrtflite.files.reading import read_whole
 from lrtflite.system.extras import require
 
@@ -15,7 +15,7 @@ MANIFEST_FILE, SIGNATURE_FILE = "manifest.json", "manifest.sig"
 SIGNATURE_BYTES = 64
 # Bytes signed before those of the manifest, so that no other signature can pass as this one.
 CONTEXT = b"lrtflite bundle\n"
-_MOST_KEY, _MOST_MANIFEST = 1 << 14, 1 << 22
+_MAX_KEY, _MAX_MANIFEST = 1 << 14, 1 << 22
 
 
 def make_keys(private: Path, public: Path) -> None:
@@ -37,10 +37,10 @@ def make_keys(private: Path, public: Path) -> None:
     )
     with writing(private):
         # Nobody else may read it at any moment.
-        write_whole(private, secret, mode=0o600)
+        write_atomic(private, secret, mode=0o600)
     try:
         with writing(public):
-            write_whole(public, open_one)
+            write_atomic(public, open_one)
     except BaseException:
         private.unlink()  # half a pair would only be in the way
         raise
@@ -48,11 +48,11 @@ def make_keys(private: Path, public: Path) -> None:
 
 def sign_bundle(bundle: Path, key: Path) -> Path:
     """Sign the manifest of a bundle with a private key; return the signature's file."""
-    content = _read(bundle / MANIFEST_FILE, _MOST_MANIFEST, "a bundle's manifest")
+    content = _read(bundle / MANIFEST_FILE, _MAX_MANIFEST, "a bundle's manifest")
     signature = _load(key, private=True).sign(CONTEXT + content)
     path = bundle / SIGNATURE_FILE
     with writing(path):
-        write_whole(path, signature)
+        write_atomic(path, signature)
     return path
 
 
@@ -81,7 +81,7 @@ def _load(path: Path, *, private: bool) -> Any:
     serialization, ed25519 = _crypto()
     what = "a private key" if private else "a public key"
     # The user names the file of a key, which may be a link.
-    content = _read(Path(os.path.realpath(path)), _MOST_KEY, what)
+    content = _read(Path(os.path.realpath(path)), _MAX_KEY, what)
     try:
         if private:
             found = serialization.load_pem_private_key(content, password=None)

@@ -17,7 +17,7 @@ VALUE_TOLERANCE, LARGEST_TOLERANCE = 1e-3, 1e-4
 # Largest difference allowed between latents of a quantised model, relative to their size (both as
 # vectors). Each runtime rounds in its own way after every layer; two runtimes differ by 0.03 at 128
 # pixels (ImageNet weights), and a wrong op by about 1.
-MOST_ROUNDING = 0.2
+MAX_ROUNDING = 0.2
 # Largest difference allowed between two changes of a tensor in training, relative to the size of
 # the change (both as vectors). A change is a small difference of large numbers, and many layers
 # amplify rounding. A wrong gradient differs by as much as the change itself.
@@ -62,7 +62,7 @@ def compare_rounded(
     found: NDArray[Any],
     expected: NDArray[Any],
     *,
-    rounding: float = MOST_ROUNDING,
+    rounding: float = MAX_ROUNDING,
     zero_point: int = 0,
 ) -> Check:
     """Check latents of a quantised model as vectors, within `rounding` of their size.
@@ -78,7 +78,7 @@ def compare_rounded(
     wanted = expected.astype(np.float64)
     size = max(float(np.linalg.norm(wanted - zero_point)), FAINTEST_CHANGE)
     off = float(np.linalg.norm(found.astype(np.float64) - wanted)) / size
-    return Check(name, off <= min(rounding, MOST_ROUNDING), f"{off:.1e} of their size")
+    return Check(name, off <= min(rounding, MAX_ROUNDING), f"{off:.1e} of their size")
 
 
 def compare(name: str, found: NDArray[Any], expected: NDArray[Any]) -> Check:

@@ -147,14 +147,14 @@ def _changes(
 
 
 # Maximum number of bytes in the file, and of all its arrays together.
-MOST_BYTES = 1 << 28
+MAX_BYTES = 1 << 28
 
 
 def read_golden(path: Path, content: bytes | None = None) -> Arrays:
     """Read `golden.npz`, or raise BundleError; `content` has its bytes if they were checked."""
     try:
-        whole = read_whole(path, most=MOST_BYTES) if content is None else content
-        return read_npz(whole, most=MOST_BYTES)
+        whole = read_whole(path, most=MAX_BYTES) if content is None else content
+        return read_npz(whole, most=MAX_BYTES)
     except (*MALFORMED, LrtfliteError) as error:
         problem = printable(problem_of(error))[:200]
         raise BundleError(

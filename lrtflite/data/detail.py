@@ -9,7 +9,7 @@ from lrtflite.data.source import FrameSource
 from lrtflite.evenly import evenly
 
 # Number of files whose headers are read, spread evenly over the data set.
-MOST_FILES = 60
+MAX_FILES = 60
 # Ratio of the sides from which a picture is much larger than a frame. Photographs of 1.75 times the
 # frames' side were recognised better in larger frames (docs/studies/frame-sizes.md).
 MUCH_LARGER = 1.5
@@ -21,7 +21,7 @@ def lost_detail_note(source: FrameSource) -> str | None:
     files = list(dict.fromkeys(clip.path for clip in clips if clip.path is not None))
     if not files:
         return None
-    looked_at = [files[index] for index in evenly(len(files), MOST_FILES)]
+    looked_at = [files[index] for index in evenly(len(files), MAX_FILES)]
     side = median_low(map(shorter_side, looked_at))
     if side < MUCH_LARGER * source.size:
         return None

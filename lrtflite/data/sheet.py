@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Font = FreeTypeFont | ImageFont
 
-MOST_CLASSES = 30
+MAX_CLASSES = 30
 TRAINING, TEST = 6, 3  # maximum number of frames shown per class
 
 # Sizes in pixels.
@@ -54,7 +54,7 @@ def contact_sheet(source: FrameSource) -> bytes:
     check_drawing()
     from PIL import Image, ImageDraw
 
-    shown = len(source.classes[:MOST_CLASSES])
+    shown = len(source.classes[:MAX_CLASSES])
     test_left = MARGIN + NAMES + TRAINING * (CELL + SPACE) + 2 * SPACE
     width = test_left + TEST * (CELL + SPACE) + SPACE + MARGIN
     sheet = Image.new("RGB", (width, HEADING + shown * ROW + MARGIN), "white")

@@ -22,7 +22,7 @@ class CheckedSource(FrameSource, Protocol):
 
 
 @dataclass(frozen=True)
-class Look:
+class FileCheck:
     """The frames in each readable file, and the reason why each other file cannot be read."""
 
     lengths: dict[Path, int]
@@ -33,9 +33,9 @@ class Look:
         return tuple(f"{path.relative_to(root)} ({why})" for path, why in self.faults.items())
 
 
-def look_at(files: Sequence[Path], *, on_file: OnFile | None = None) -> Look:
+def look_at(files: Sequence[Path], *, on_file: OnFile | None = None) -> FileCheck:
     """Count the frames of each file, calling `on_file` after each; see `count_frames`."""
-    look = Look({}, {})
+    look = FileCheck({}, {})
     for number, path in enumerate(files, start=1):
         try:
             look.lengths[path] = count_frames(path)
@@ -46,7 +46,7 @@ def look_at(files: Sequence[Path], *, on_file: OnFile | None = None) -> Look:
     return look
 
 
-def refuse_unreadable(look: Look, root: Path, *, name: str) -> None:
+def refuse_unreadable(look: FileCheck, root: Path, *, name: str) -> None:
     """Raise DataError if the data set `name` has an unreadable file."""
     if look.faults:
         total = len(look.lengths) + len(look.faults)

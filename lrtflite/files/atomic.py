@@ -45,7 +45,7 @@ def replacing(path: str | Path, *, make_folder: bool = True, mode: int = 0o666) 
         raise
 
 
-def write_whole(path: str | Path, content: str | bytes, *, mode: int = 0o666) -> None:
+def write_atomic(path: str | Path, content: str | bytes, *, mode: int = 0o666) -> None:
     """Write a file with `replacing`; text is written as UTF-8."""
     with replacing(path, mode=mode) as temporary:
         temporary.write_bytes(content.encode() if isinstance(content, str) else content)

@@ -14,9 +14,9 @@ from lrtflite.arguments import shown
 
 REQUIRES = "requires"
 # Maximum number of characters in a name or a version.
-MOST_LINE = 200
+MAX_LINE = 200
 # Maximum number of names in `requires`, and of characters in one.
-MOST_REQUIRED, MOST_NAME = 64, 100
+MAX_REQUIRED, MAX_NAME = 64, 100
 
 
 def unknown_requirements(found: Mapping[str, Any], known: Collection[str]) -> list[str]:
@@ -24,10 +24,10 @@ def unknown_requirements(found: Mapping[str, Any], known: Collection[str]) -> li
     names = found.get(REQUIRES)
     if names is None:
         return []
-    if not isinstance(names, list) or len(names) > MOST_REQUIRED:
+    if not isinstance(names, list) or len(names) > MAX_REQUIRED:
         raise ValueError(f"{REQUIRES} is {shown(names)}")
     for name in names:
-        if not isinstance(name, str) or not 0 < len(name) <= MOST_NAME or not name.isprintable():
+        if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME or not name.isprintable():
             raise ValueError(f"{REQUIRES} has {shown(name)}")
     return [name for name in names if name not in known]
 
@@ -55,4 +55,4 @@ def fields_of(
 
 def is_line(value: Any) -> bool:
     """Return whether a value is a text of one line, neither empty nor long."""
-    return isinstance(value, str) and value.isprintable() and 0 < len(value) <= MOST_LINE
+    return isinstance(value, str) and value.isprintable() and 0 < len(value) <= MAX_LINE

@@ -10,7 +10,7 @@ from types import FrameType
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
+def deferred_signals() -> Iterator[None]:
     """Delay SIGINT and SIGTERM until the block has ended, and handle the first one then.
 
     A signal without a Python handler still acts at once. Only the main thread handles signals,

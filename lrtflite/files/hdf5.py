@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 # Maximum number of groups and arrays, of groups inside each other, and of characters in the name of
 # a group.
-MOST_OBJECTS, MOST_DEPTH, MOST_NAME = 200_000, 32, 1000
+MAX_OBJECTS, MAX_DEPTH, MAX_NAME = 200_000, 32, 1000
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Hdf5:
         for path, found in _walk(start):
             if hasattr(found, "items"):
                 folder, _, last = path.rpartition("/")
-                if last == named and (name := _text(found, "name", MOST_NAME)) is not None:
+                if last == named and (name := _text(found, "name", MAX_NAME)) is not None:
                     names[folder] = name
             elif found.dtype.kind in "fiu":
                 left -= found.nbytes
@@ -82,8 +82,8 @@ def _walk(start: Any) -> Iterator[tuple[str, Any]]:
     waiting, seen = [("", start, 0)], set[tuple[int, int]]()
     while waiting:
         above, group, depth = waiting.pop()
-        if depth > MOST_DEPTH:
-            raise ValueError(f"groups inside each other, more than {MOST_DEPTH}")
+        if depth > MAX_DEPTH:
+            raise ValueError(f"groups inside each other, more than {MAX_DEPTH}")
         for name in group:
             found = _member(group, name)
             if not isinstance(found, (Group, Dataset)):
@@ -92,8 +92,8 @@ def _walk(start: Any) -> Iterator[tuple[str, Any]]:
             if (info.fileno, info.addr) in seen:
                 continue
             seen.add((info.fileno, info.addr))
-            if len(seen) > MOST_OBJECTS:
-                raise ValueError(f"more than {MOST_OBJECTS:,} groups and arrays")
+            if len(seen) > MAX_OBJECTS:
+                raise ValueError(f"more than {MAX_OBJECTS:,} groups and arrays")
             path = f"{above}{name}"
             yield path, found
             if isinstance(found, Group):
@@ -124,7 +124,7 @@ def _text(owner: Any, name: str, most: int) -> str | None:
     attribute = owner.attrs.get_id(name)
     # A list may hold the same text any number of times.
     if attribute.shape != () or attribute.get_storage_size() > most:
-        raise ValueError(f"an odd attribute {name}")
+        raise ValueError(f"an invalid attribute {name}")
     found = owner.attrs[name]
     if not isinstance(found, (str, bytes)):
         return None

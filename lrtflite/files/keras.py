@@ -24,10 +24,10 @@ from lrtflite.files.strict_json import strict_json
 from lrtflite.files.zip import MALFORMED, ZipContent
 
 # Maximum number of bytes in a file, and in its configuration.
-MOST_BYTES, MOST_CONFIG = 1 << 31, 1 << 25
+MAX_BYTES, MAX_CONFIG = 1 << 31, 1 << 25
 # Maximum number of bytes of weights that were compressed, which Keras never does: a small archive
 # can unpack to a thousand times its size.
-MOST_UNPACKED = 1 << 29
+MAX_UNPACKED = 1 << 29
 Arrays = tuple[NDArray[np.float32], ...]
 # Folder of a model's layers in the weights, of current and of older versions, and of variables.
 _FOLDERS, _VARIABLES = ("layers", "_layer_checkpoint_dependencies"), "vars"
@@ -128,7 +128,7 @@ def read_keras_file(path: Path) -> KerasFile:
             "check the path, or save the model with model.save('my.keras')",
         )
     try:
-        found = parse_keras_file(read_given(path, most=MOST_BYTES), path.name)
+        found = parse_keras_file(read_given(path, most=MAX_BYTES), path.name)
         if found is not None and not found.config:
             raise ValueError("weights without a model_config; save the whole model")
     except MALFORMED as error:
@@ -172,12 +172,12 @@ def first_line(error: BaseException) -> str:
 def is_of_this_project(path: Path) -> bool:
     """Return whether `lrtflite train` saved a model: its last layer is the project's own."""
     try:
-        content = read_given(path, most=MOST_BYTES)
+        content = read_given(path, most=MAX_BYTES)
         if content.startswith(_ZIP):
-            config = _json(ZipContent(content).read(_CONFIG, most=MOST_CONFIG))
+            config = _json(ZipContent(content).read(_CONFIG, most=MAX_CONFIG))
         elif content.startswith(_HDF5):
             with Hdf5(content) as file:
-                config = _json((file.text(_H5_CONFIG, most=MOST_CONFIG) or "").encode())
+                config = _json((file.text(_H5_CONFIG, most=MAX_CONFIG) or "").encode())
         else:
             return False
         last = config["config"]["layers"][-1]
@@ -187,9 +187,9 @@ def is_of_this_project(path: Path) -> bool:
 
 
 def _parse_archive(archive: ZipContent, name: str) -> KerasFile:
-    config = _json(archive.read(_CONFIG, most=MOST_CONFIG))
-    metadata = _json(archive.read(_METADATA, most=MOST_CONFIG))
-    most = MOST_UNPACKED if archive.is_compressed(_WEIGHTS) else MOST_BYTES
+    config = _json(archive.read(_CONFIG, most=MAX_CONFIG))
+    metadata = _json(archive.read(_METADATA, most=MAX_CONFIG))
+    most = MAX_UNPACKED if archive.is_compressed(_WEIGHTS) else MAX_BYTES
     with Hdf5(archive.read(_WEIGHTS, most=most)) as file:
         found = file.contents(_VARIABLES)
     version = str(metadata.get("keras_version", ""))
@@ -198,8 +198,8 @@ def _parse_archive(archive: ZipContent, name: str) -> KerasFile:
 
 def _parse_h5(content: bytes, name: str) -> KerasFile:
     with Hdf5(content) as file:
-        text = file.text(_H5_CONFIG, most=MOST_CONFIG)
-        version = file.text("keras_version", most=MOST_CONFIG) or "2."
+        text = file.text(_H5_CONFIG, most=MAX_CONFIG)
+        version = file.text("keras_version", most=MAX_CONFIG) or "2."
         found = file.contents(group=None if text is None else _H5_WEIGHTS)
     config = {} if text is None else _json(text.encode())
     return KerasFile(name, config, version, found.arrays, True, {})

@@ -60,7 +60,7 @@ def _array(raw: bytes, member: str) -> NDArray[Any]:
     dtype, shape, fortran = _header(raw[_START:end].decode("latin1"), member)
     # Before an array of this shape is made.
     if dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != len(raw) - end:
-        raise ValueError(f"an odd array {member[:40]!r}")
+        raise ValueError(f"an invalid array {member[:40]!r}")
     values = np.frombuffer(raw, dtype, offset=end) if len(raw) > end else np.empty(0, dtype)
     return values.reshape(shape[::-1]).T if fortran else values.reshape(shape)
 
@@ -83,4 +83,4 @@ def _header(text: str, member: str) -> tuple[np.dtype[Any], tuple[int, ...], boo
         }:
             shape = tuple(int(side) for side in re.findall(r"\d+", found["shape shape"]))
             return np.dtype(found["descr dtype"]), shape, found["fortran_order order"] == "True"
-    raise ValueError(f"an odd array {member[:40]!r}")
+    raise ValueError(f"an invalid array {member[:40]!r}")

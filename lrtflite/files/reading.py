@@ -44,7 +44,7 @@ class FileSource:
 
     def __init__(self, path: str | Path) -> None:
         self.name = str(path)
-        self._handle = patiently(lambda: open_regular(path))
+        self._handle = retry_transient(lambda: open_regular(path))
         weakref.finalize(self, os.close, self._handle)
         self.size = os.fstat(self._handle).st_size
 
@@ -60,7 +60,7 @@ class FileSource:
             done += got
 
     def _read_some(self, out: memoryview, start: int) -> int:
-        return patiently(lambda: os.preadv(self._handle, [out], start))
+        return retry_transient(lambda: os.preadv(self._handle, [out], start))
 
 
 class BytesSource:
@@ -103,7 +103,7 @@ def read_whole(path: str | Path, *, most: int) -> bytes:
     return bytes(content)
 
 
-def patiently(read: Callable[[], Result]) -> Result:
+def retry_transient(read: Callable[[], Result]) -> Result:
     """Return what `read` returns; call it again after an error that may pass."""
     for pause in PAUSES:
         try:

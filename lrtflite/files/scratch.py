@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lrtflite.errors import ConversionError, LrtfliteError
-from lrtflite.files.deferred_signals import undisturbed
+from lrtflite.files.deferred_signals import deferred_signals
 
 PREFIX = "lrtflite-"
 LOCK = "lrtflite.lock"
@@ -40,7 +40,7 @@ class Scratch:
 
     def _make(self, parent: Path, prefix: str) -> None:
         _sweep(parent, prefix)
-        with undisturbed():
+        with deferred_signals():
             self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
             unlocked = self.path / f"{LOCK}.new"
             self.lock = os.open(unlocked, os.O_RDWR | os.O_CREAT, 0o600)
@@ -49,7 +49,7 @@ class Scratch:
 
     def remove(self) -> None:
         """Remove the folder; a second call does nothing."""
-        with undisturbed():
+        with deferred_signals():
             shutil.rmtree(self.path, ignore_errors=True)
             if self.lock >= 0:
                 os.close(self.lock)

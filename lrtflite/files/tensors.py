@@ -28,9 +28,9 @@ from lrtflite.files.strict_json import strict_json
 DIGEST, DIGEST_BYTES = "sha256", 32
 METADATA = "__metadata__"
 # Maximum number of bytes in a header.
-MOST_HEADER = 8 << 20
+MAX_HEADER = 8 << 20
 # Maximum number of axes of an array; numpy has the same limit.
-MOST_AXES = 32
+MAX_AXES = 32
 DTYPES = {
     "BOOL": np.dtype(np.bool_),
     "U8": np.dtype(np.uint8),
@@ -178,27 +178,27 @@ def _header(meta: Mapping[str, str], arrays: Mapping[str, Outgoing]) -> bytes:
         }
         place = end
     text = json.dumps(found, separators=(",", ":"), allow_nan=False).encode()
-    if len(text) > MOST_HEADER:
-        raise OSError(f"its JSON would have {len(text):,} bytes, more than {MOST_HEADER:,}")
+    if len(text) > MAX_HEADER:
+        raise OSError(f"its JSON would have {len(text):,} bytes, more than {MAX_HEADER:,}")
     return text + b" " * (-len(text) % 8)
 
 
 def _read_header(source: Source) -> tuple[dict[str, str], dict[str, Entry]]:
     """Return metadata and entries, or raise ValueError, TypeError, KeyError or RecursionError."""
     length = int.from_bytes(_bytes(source, 0, 8), "little")
-    if MOST_HEADER < length < source.size and _is_whole(source):
+    if MAX_HEADER < length < source.size and _is_whole(source):
         raise StateError(
-            f"Expected at most {MOST_HEADER:,} bytes of JSON in {source.name}, got {length:,}",
+            f"Expected at most {MAX_HEADER:,} bytes of JSON in {source.name}, got {length:,}",
             "fold the earlier sessions of its history into arrays, as docs/state.md describes",
         )
-    if not 2 <= length <= min(MOST_HEADER, source.size - 8 - DIGEST_BYTES):
+    if not 2 <= length <= min(MAX_HEADER, source.size - 8 - DIGEST_BYTES):
         raise ValueError(f"a header of {length} bytes")
     found = strict_json(_bytes(source, 8, length).decode())
     if not isinstance(found, dict):
         raise ValueError("no header")
     meta = found.pop(METADATA, {})
     if not isinstance(meta, dict) or not all(isinstance(each, str) for each in meta.values()):
-        raise ValueError("odd metadata")
+        raise ValueError("invalid metadata")
     entries, place = {}, 8 + length
     for name, entry in found.items():
         entries[name] = _entry(name, entry, 8 + length)
@@ -209,18 +209,18 @@ def _read_header(source: Source) -> tuple[dict[str, str], dict[str, Entry]]:
     if place != source.size or last != entries.get(DIGEST):
         raise ValueError("it does not end with its digest")
     if last is None or (last.dtype, last.shape) != (DTYPES["U8"], (DIGEST_BYTES,)):
-        raise ValueError("an odd digest")
+        raise ValueError("an invalid digest")
     return meta, entries
 
 
 def _entry(name: str, found: Any, base: int) -> Entry:
     if set(found) != {"dtype", "shape", "data_offsets"}:
-        raise ValueError(f"odd fields of {name[:30]!r}")
+        raise ValueError(f"invalid fields of {name[:30]!r}")
     dtype, shape, (begin, end) = DTYPES[found["dtype"]], found["shape"], found["data_offsets"]
-    if not isinstance(shape, list) or len(shape) > MOST_AXES:
-        raise ValueError(f"an odd shape of {name[:30]!r}")
+    if not isinstance(shape, list) or len(shape) > MAX_AXES:
+        raise ValueError(f"an invalid shape of {name[:30]!r}")
     if not all(type(each) is int and 0 <= each < 1 << 48 for each in (*shape, begin, end)):
-        raise ValueError(f"odd numbers in {name[:30]!r}")
+        raise ValueError(f"invalid numbers in {name[:30]!r}")
     if end - begin != math.prod(shape) * dtype.itemsize:
         raise ValueError(f"a size of {name[:30]!r} that is not its shape's")
     return Entry(dtype, tuple(shape), base + begin, base + end)

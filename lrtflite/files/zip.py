@@ -12,7 +12,7 @@ import zipfile
 import zlib
 
 # Maximum number of members of an archive; each entry of its directory begins with this mark.
-MOST_MEMBERS, _ENTRY = 65_536, b"PK\x01\x02"
+MAX_MEMBERS, _ENTRY = 65_536, b"PK\x01\x02"
 # Errors of zipfile, zlib, numpy, h5py and json for malformed bytes.
 MALFORMED = (
     OSError,
@@ -36,8 +36,8 @@ class ZipContent:
 
     def __init__(self, content: bytes) -> None:
         # Before zipfile makes an object of each entry.
-        if content.count(_ENTRY) > MOST_MEMBERS:
-            raise ValueError(f"more than {MOST_MEMBERS:,} members")
+        if content.count(_ENTRY) > MAX_MEMBERS:
+            raise ValueError(f"more than {MAX_MEMBERS:,} members")
         self._archive = zipfile.ZipFile(io.BytesIO(content))
         self._members = {member.filename: member for member in self._archive.infolist()}
 

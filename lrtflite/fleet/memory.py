@@ -45,7 +45,7 @@ def merge_memories(
     like = devices[0].state.memory.rows
     empty = Content.empty(like.shape, like.dtype)
     rows = np.arange(len(chosen))
-    return empty.placed([found[pick] for pick in chosen], rows, slots=placed[chosen])
+    return empty.with_rows([found[pick] for pick in chosen], rows, slots=placed[chosen])
 
 
 def _digests(codes: NDArray[Any]) -> list[bytes]:

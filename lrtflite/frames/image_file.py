@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 # Maximum number of pixels in a picture; while it is decoded, each takes up to ten bytes of RAM.
-MOST_PIXELS = 1 << 27
+MAX_PIXELS = 1 << 27
 # Tag of EXIF that says how to turn a picture; 1 is upright.
 ORIENTATION = 0x0112
 # Formats that Pillow reads by starting another program.
@@ -65,9 +65,9 @@ def open_image(path: Path) -> Iterator[Image]:
 
 def check_pixels(width: int, height: int) -> None:
     """Raise ValueError for a picture that is too large to decode."""
-    if width * height > MOST_PIXELS:
+    if width * height > MAX_PIXELS:
         raise ValueError(
-            f"{width} x {height} pixels, more than {MOST_PIXELS / 1e6:.0f} million in all"
+            f"{width} x {height} pixels, more than {MAX_PIXELS / 1e6:.0f} million in all"
         )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite.errors import ModelError
-from lrtflite.files.keras import MOST_BYTES, first_line, read_given
+from lrtflite.files.keras import MAX_BYTES, first_line, read_given
 from lrtflite.files.npz import read_npz
 from lrtflite.files.zip import MALFORMED, ZipContent
 from lrtflite.replay.policies import balanced_choice
@@ -59,7 +59,7 @@ def read_first_batch(path: Path, *, size: int, classes: int) -> FirstBatch | Non
     """
     most = KEPT_FRAMES * (size * size * 3 + 8) + (1 << 20)
     try:
-        content = read_given(path, most=MOST_BYTES)
+        content = read_given(path, most=MAX_BYTES)
         if not content.startswith(b"PK"):
             return None  # an .h5 file
         archive = ZipContent(content)

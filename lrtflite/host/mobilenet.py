@@ -10,7 +10,7 @@ import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.networks.architecture import MOST_CLASSES
+from lrtflite.networks.architecture import MAX_CLASSES
 from lrtflite.networks.mobilenet_v1 import BLOCKS, CONV1_FILTERS, check_network
 
 ACTIVATIONS = ("relu6", "relu")
@@ -36,9 +36,9 @@ def check_build(
 ) -> None:
     """Raise ModelError for a network that cannot be built."""
     check_network(alpha, input_size)
-    if not 0 <= classes <= MOST_CLASSES:
+    if not 0 <= classes <= MAX_CLASSES:
         raise ModelError(
-            f"Expected 0 (no {classifier}) to {MOST_CLASSES:,} classes, got {classes:,}",
+            f"Expected 0 (no {classifier}) to {MAX_CLASSES:,} classes, got {classes:,}",
         )
     if activation not in ACTIVATIONS:
         raise ModelError(

@@ -34,7 +34,7 @@ from lrtflite.host.model_file import writing_model
 
 # Maximum number of bytes in a file, and of arrays that an `.npz` file unpacks to: the widest
 # network has 210 MB.
-MOST_BYTES, MOST_UNPACKED = 1 << 30, 1 << 29
+MAX_BYTES, MAX_UNPACKED = 1 << 30, 1 << 29
 SUFFIXES = (".npz", ".h5", ".hdf5", ".keras")
 # Suffix of PyTorch's files, which some families have.
 PYTORCH = ".pth"
@@ -64,7 +64,7 @@ def read_with_digest(path: Path, family: Family) -> tuple[BackboneWeights, str]:
             f"Expected a weights file, got {path}, which does not exist", "check the path"
         )
     try:
-        content = read_given(path, most=MOST_BYTES)
+        content = read_given(path, most=MAX_BYTES)
         if path.suffix == PYTORCH:
             assert family.read_pytorch is not None
             weights = BackboneWeights(family.read_pytorch(path, content))
@@ -131,7 +131,7 @@ def _wanted(
 
 def _parse_npz(content: bytes, family: Family) -> BackboneWeights:
     names = {*family.weight_names, "bn_epsilon", "activation"}
-    arrays = read_npz(content, most=MOST_UNPACKED, names=names)
+    arrays = read_npz(content, most=MAX_UNPACKED, names=names)
     epsilon = float(arrays.pop("bn_epsilon", np.asarray(KERAS_EPSILON)))
     activation = str(arrays.pop("activation", np.asarray("relu6")))
     if not (math.isfinite(epsilon) and epsilon > 0) or activation not in ACTIVATIONS:

@@ -14,7 +14,7 @@ from lrtflite.errors import ModelError
 from lrtflite.tables.table import Table
 
 # Maximum number of class slots in a head.
-MOST_CLASSES = 100_000
+MAX_CLASSES = 100_000
 
 
 def refuse_unknown_layer(name: str, layers: tuple[str, ...]) -> None:

@@ -26,9 +26,9 @@ from lrtflite.files.reading import read_whole
 
 MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
 # Most bytes of a file, opcodes of all its pickles, and axes of a tensor.
-MOST_BYTES, MOST_OPCODES, MOST_AXES = 1 << 29, 100_000, 8
+MAX_BYTES, MAX_OPCODES, MAX_AXES = 1 << 29, 100_000, 8
 # Bytes of the longest text or whole number.
-MOST_TEXT = 1000
+MAX_TEXT = 1000
 # Kinds of storages: their dtypes, which are little-endian on every machine.
 STORAGES: dict[str, np.dtype[Any]] = {
     "torch FloatStorage": np.dtype("<f4"),
@@ -75,7 +75,7 @@ class _Mark:
 def read_content(path: Path) -> bytes:
     """Return the bytes of a file for `read_arrays`, or raise ModelError."""
     try:
-        return read_whole(path, most=MOST_BYTES)
+        return read_whole(path, most=MAX_BYTES)
     except (OSError, MemoryError, NotRegular, TooShort) as error:
         problem = getattr(error, "strerror", None) or str(error).partition("; ")[0]
         raise ModelError(f"Cannot read {path}: {problem or 'out of memory'}", ADVICE) from error
@@ -182,7 +182,7 @@ def _storage(parts: Any) -> _Storage:
         word, kind, key, _, count, view = parts
         name = kind.name if isinstance(kind, _Global) else ""
         if word == "storage" and name in STORAGES and isinstance(key, str) and view is None:
-            if not _is_count(count) or count > MOST_BYTES:
+            if not _is_count(count) or count > MAX_BYTES:
                 raise _Unfit("a storage whose size is not a whole number in range")
             return _Storage(key, STORAGES[name], count)
     raise _Unfit("a persistent id that is not a storage of float32 or int64 values")
@@ -193,7 +193,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _are_counts(values: Any) -> bool:
-    return isinstance(values, tuple) and len(values) <= MOST_AXES and all(map(_is_count, values))
+    return isinstance(values, tuple) and len(values) <= MAX_AXES and all(map(_is_count, values))
 
 
 class _Pickles:
@@ -211,8 +211,8 @@ class _Pickles:
         while True:
             opcode = self._take(1)
             self._opcodes += 1
-            if self._opcodes > MOST_OPCODES:
-                raise _Unfit(f"more than {MOST_OPCODES:,} opcodes")
+            if self._opcodes > MAX_OPCODES:
+                raise _Unfit(f"more than {MAX_OPCODES:,} opcodes")
             if opcode == b".":
                 break
             if opcode not in _OPCODES:
@@ -258,8 +258,8 @@ class _Pickles:
 
     def text(self) -> None:
         length = self._number("<I")
-        if length > MOST_TEXT:
-            raise _Unfit(f"a text of more than {MOST_TEXT} bytes")
+        if length > MAX_TEXT:
+            raise _Unfit(f"a text of more than {MAX_TEXT} bytes")
         try:
             self._stack.append(self._take(length).decode())
         except UnicodeDecodeError as error:
@@ -270,8 +270,8 @@ class _Pickles:
 
     def name(self) -> None:
         """Put a global on the stack; the file names it in two lines."""
-        end = self._data.find(b"\n", self.position, self.position + MOST_TEXT)
-        stop = self._data.find(b"\n", end + 1, end + 1 + MOST_TEXT) if end >= 0 else -1
+        end = self._data.find(b"\n", self.position, self.position + MAX_TEXT)
+        stop = self._data.find(b"\n", end + 1, end + 1 + MAX_TEXT) if end >= 0 else -1
         if stop < 0:
             raise _Unfit("a global without its name")
         name = self._take(stop + 1 - self.position)[:-1].replace(b"\n", b" ").decode("latin-1")

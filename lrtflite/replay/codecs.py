@@ -17,7 +17,7 @@ from lrtflite.replay.policies import Indices
 from lrtflite.tables.table import Table
 
 # Maximum number of latents in any memory; at most layers, the disk is full first.
-MOST_PATTERNS = 100_000_000
+MAX_PATTERNS = 100_000_000
 
 
 @dataclass(frozen=True)

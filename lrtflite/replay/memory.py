@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.errors import InputError
-from lrtflite.replay.codecs import CODECS, MOST_PATTERNS, LatentForm, Raw
+from lrtflite.replay.codecs import CODECS, MAX_PATTERNS, LatentForm, Raw
 from lrtflite.replay.policies import (
     POLICIES,
     Incoming,
@@ -35,7 +35,7 @@ def check_memory(capacity: int, policy: str, codec: str = "raw") -> int:
     """Return the capacity; raise InputError for a negative one, or an unknown policy or codec."""
     POLICIES.check(policy)
     CODECS.check(codec)
-    return whole_number("replay_size", capacity, most=MOST_PATTERNS)
+    return whole_number("replay_size", capacity, most=MAX_PATTERNS)
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class Content:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def taken(self, rows: Indices) -> Content:
+    def select(self, rows: Indices) -> Content:
         """Return these patterns alone, in this order."""
         facts = {name: values[rows] for name, values in self.facts.items()}
-        return replace(self, rows=self.rows.taken(rows), facts=facts)
+        return replace(self, rows=self.rows.select(rows), facts=facts)
 
     def with_marks(self, marks: NDArray[Any]) -> Content:
         """Return the patterns with these marks, (n,)."""
@@ -69,11 +69,11 @@ class Content:
         """Return the patterns without what a policy keeps about them."""
         return replace(self.with_marks(np.zeros(len(self))), counter=0)
 
-    def placed(
+    def with_rows(
         self, codes: Sequence[NDArray[Any]], rows: Indices, **facts: NDArray[Any]
     ) -> Content:
         """Return the patterns with `codes[k]` in row `rows[k]`, and its facts, 0 if not given."""
-        placed = self.rows.placed(codes, rows)
+        placed = self.rows.with_rows(codes, rows)
         changed = {}
         for name, values in self.facts.items():
             changed[name] = np.empty(len(placed), values.dtype)
@@ -168,7 +168,7 @@ class ReplayMemory:
         placement = POLICIES[self.policy](stored, Incoming(slots, latents, session), rng)
         picks, rows = self._check(placement, len(slots))
         codes = [np.asarray(self._codec.encode(latents[pick])) for pick in picks]
-        placed = self.content.placed(codes, rows, slots=slots[picks])
+        placed = self.content.with_rows(codes, rows, slots=slots[picks])
         if placement.marks is not None:
             placed = placed.with_marks(placement.marks)
         self.content = replace(placed, counter=placement.counter)
@@ -179,7 +179,7 @@ class ReplayMemory:
         size = len(self) - len(gone)
         order = np.arange(size)
         order[gone[gone < size]] = np.setdiff1d(np.arange(size, len(self)), gone)
-        self.content = self.content.taken(order)
+        self.content = self.content.select(order)
 
     def load(self, content: Content) -> None:
         """Replace the content with that of a state, or raise InputError if it is too large."""

@@ -24,9 +24,9 @@ from lrtflite.replay.policies import Indices
 
 CODES, CHECKS = "memory/codes", "memory/checks"
 # Maximum number of files that the rows of a memory are spread over.
-MOST_FILES = 32
+MAX_FILES = 32
 # Maximum number of bytes of a memory whose rows stay in RAM once they were read.
-MOST_IN_RAM = 2 << 20
+MAX_IN_RAM = 2 << 20
 # Bytes of rows that are copied from file to file at a time.
 _AT_ONCE = 1 << 20
 
@@ -108,7 +108,7 @@ class Rows:
             for number, place in enumerate(self.places[rows].tolist()):
                 out[number] = self.fresh[-1 - place]
             return
-        if self.nbytes <= MOST_IN_RAM:
+        if self.nbytes <= MAX_IN_RAM:
             np.take(self._in_ram, rows, axis=0, out=out, mode="clip")
             return
         self._read(rows, out)
@@ -146,23 +146,23 @@ class Rows:
         self.read(np.arange(len(self)), out)
         return out
 
-    def taken(self, rows: Indices) -> Rows:
+    def select(self, rows: Indices) -> Rows:
         """Return these rows alone, in this order."""
         return self._with(self.places[rows], self.fresh)
 
-    def placed(self, codes: Sequence[NDArray[Any]], rows: Indices) -> Rows:
+    def with_rows(self, codes: Sequence[NDArray[Any]], rows: Indices) -> Rows:
         """Return the rows with `codes[k]` in row `rows[k]`; rows past the end are appended."""
         places = np.empty(max(len(self), int(rows.max(initial=-1)) + 1), np.int64)
         places[: len(self)] = self.places
         places[rows] = -1 - np.arange(len(self.fresh), len(self.fresh) + len(rows))
         return self._with(places, (*self.fresh, *codes))
 
-    def owned(self) -> Rows:
+    def detached(self) -> Rows:
         """Return the rows without references to the arrays of a caller."""
         fresh = tuple(row if row.base is None else row.copy() for row in self.fresh)
         return Rows(self.shape, self.dtype, self.places, self.files, fresh)
 
-    def loose(self, names: Collection[str], *, compact: bool = True) -> Indices:
+    def unsaved(self, names: Collection[str], *, compact: bool = True) -> Indices:
         """Return the rows to write, for a folder whose files have these names.
 
         They are the rows that are in no such file. To `compact`, they are all rows once dead rows
@@ -175,12 +175,12 @@ class Rows:
         dead = sum(self.files[file].count for file in used.tolist()) - int(alive.sum())
         if dead > len(self):
             return np.arange(len(self))
-        if len(used) >= MOST_FILES:  # join the smaller half
-            small = used[np.argsort(alive, kind="stable")[: MOST_FILES // 2]]
+        if len(used) >= MAX_FILES:  # join the smaller half
+            small = used[np.argsort(alive, kind="stable")[: MAX_FILES // 2]]
             home &= ~np.isin(owner, small)
         return np.flatnonzero(~home)
 
-    def moved(self, loose: Indices, written: RowFile | None) -> Rows:
+    def after_save(self, loose: Indices, written: RowFile | None) -> Rows:
         """Return the rows after the `loose` ones were written to a file, in their order."""
         is_loose = np.zeros(len(self), bool)
         is_loose[loose] = True
@@ -193,7 +193,7 @@ class Rows:
         places[loose] = sum(file.count for file in files) + np.arange(len(loose))
         return Rows(self.shape, self.dtype, places, (*files, *([written] if written else ())))
 
-    def outgoing(self, rows: Indices) -> dict[str, Outgoing]:
+    def serialise(self, rows: Indices) -> dict[str, Outgoing]:
         """Return these rows as an array to write, of which only a part is in RAM at a time.
 
         A second array has the CRC-32 of each row, so that damage to a file spoils few rows.

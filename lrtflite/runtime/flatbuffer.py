@@ -11,7 +11,7 @@ from lrtflite.errors import BundleError
 
 Found = TypeVar("Found")
 # Maximum number of tables in a list; models have some dozens of ops and signatures.
-MOST_TABLES = 10_000
+MAX_TABLES = 10_000
 
 
 def read_model(
@@ -70,7 +70,7 @@ class FlatTable:
             return []
         start = self._target(position)
         count = struct.unpack_from("<I", self._data, start)[0]
-        if count > MOST_TABLES:
+        if count > MAX_TABLES:
             raise IndexError(count)
         return [FlatTable(self._data, self._target(start + 4 + 4 * i)) for i in range(count)]
 

@@ -36,7 +36,7 @@ RUNTIMES: Table[tuple[str, str]] = Table(
 )
 # Maximum number of threads per model. More threads than cores are slower, and a million crash a
 # machine.
-MOST_THREADS = 64
+MAX_THREADS = 64
 # Default maximum number of threads for a model that trains a trunk. At `conv5_4/dw`, two threads
 # took 331 ms per step and one thread 623 ms on two idle cores; on busy cores two were no faster.
 TRUNK_THREADS = 4
@@ -122,7 +122,7 @@ class Model:
         With `prepare`, the first signature is made ready at once: its weights are packed while
         nothing else is in RAM.
         """
-        threads = whole_number("threads", threads, least=1, most=MOST_THREADS)
+        threads = whole_number("threads", threads, least=1, most=MAX_THREADS)
         self.path = path
         self.runtime = pick_runtime(runtime)
         module = importlib.import_module(RUNTIMES[self.runtime][1])

@@ -28,7 +28,7 @@ from lrtflite.session.session import Phase, Session, SessionReport
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.history import History, clock
 from lrtflite.state.models import save_models
-from lrtflite.state.slots import Slots, for_each
+from lrtflite.state.slots import Slots, broadcast_slots
 
 
 def adapt_moments(
@@ -106,7 +106,7 @@ def diagnosed_session(
     if answer is None:
         return run_session(committed, session, latents, places, training, frames=frames)
     training = _checked(committed, latents, training)
-    placed, slots = for_each(places[0], len(latents)), places[1]
+    placed, slots = broadcast_slots(places[0], len(latents)), places[1]
     memory, learned = committed.memory, committed.learned
     before = Before.of(memory, answer, learned=learned)
     rehearsed = None
@@ -135,7 +135,7 @@ def run_session(
     """Train, adapt to `frames`, update the memory and commit; `places`: see `Slots.place_all`."""
     started = session.now()
     training = _checked(committed, latents, training)
-    placed, slots = for_each(places[0], len(latents)), places[1]
+    placed, slots = broadcast_slots(places[0], len(latents)), places[1]
     manifest = committed.bundle.manifest
     coming = len(np.unique(placed))
     if advice := few_classes(manifest, learned=len(committed.learned_labels), coming=coming):
@@ -192,7 +192,7 @@ def with_notes(
     report: SessionReport, dull: DullFrames, placed: NDArray[np.int32], slots: Slots
 ) -> SessionReport:
     """Return the report with warnings about frames that teach little, which are also logged."""
-    labels = [str(slots.labels[slot]) for slot in for_each(placed, report.frames)]
+    labels = [str(slots.labels[slot]) for slot in broadcast_slots(placed, report.frames)]
     notes = tuple(dull.warnings(labels))
     for note in notes:
         _log.warning("%s", printable(note))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lrtflite.errors import StateError, StateInPlace
 from lrtflite.files.atomic import flush_folder
-from lrtflite.files.deferred_signals import undisturbed
+from lrtflite.files.deferred_signals import deferred_signals
 from lrtflite.replay.memory import Content
 from lrtflite.state.folder import (
     StateFolder,
@@ -29,12 +29,12 @@ from lrtflite.state.folder import (
 )
 from lrtflite.state.form import StateForm
 from lrtflite.state.lock import FolderLock
-from lrtflite.state.reading import Opened, State, open_state, read_opened, reading
+from lrtflite.state.reading import GenerationHeader, State, open_state, read_opened, reading
 from lrtflite.state.record import Record
-from lrtflite.state.writing import Written, stored, taken_from, write_generation
+from lrtflite.state.writing import Generation, generation_of, stored, write_generation
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-_NONE = Written(-1, Record({}))
+_NONE = Generation(-1, Record({}))
 
 
 class Checkpoint(StateFolder):
@@ -49,8 +49,8 @@ class Checkpoint(StateFolder):
         self._read_only = read_only
         self._lock: FolderLock | None = None
         # The newest generation, and the one before it, unknown until a commit needs it.
-        self._current: Written | None = None
-        self._before: Written | None = None
+        self._current: Generation | None = None
+        self._before: Generation | None = None
         # The memory of the newest generation that this process wrote, with its rows on the disk.
         self.content: Content | None = None
         try:
@@ -81,13 +81,13 @@ class Checkpoint(StateFolder):
             with contextlib.suppress(OSError):
                 os.unlink(self.folder / name)
 
-    def took(self, opened: Opened, state: State) -> None:
-        """Go on from a generation that was read: the next commit writes what differs from it.
+    def adopt(self, opened: GenerationHeader, state: State) -> None:
+        """Make this generation the base of the next commit.
 
         Damaged generations are renamed only now, so that a folder without a whole one is unchanged.
         """
         with reading(opened.path):
-            self._current, self._before = taken_from(opened, state), None
+            self._current, self._before = generation_of(opened, state), None
         self.content = None
         while self.damaged:
             path = self.damaged.pop()
@@ -102,9 +102,9 @@ class Checkpoint(StateFolder):
         if self.is_new:
             return None
 
-        def take(opened: Opened, salvage: bool) -> State:
+        def take(opened: GenerationHeader, salvage: bool) -> State:
             state = read_opened(opened, form, salvage=salvage)
-            self.took(opened, state)
+            self.adopt(opened, state)
             return state
 
         return self.newest(take)
@@ -118,7 +118,7 @@ class Checkpoint(StateFolder):
         room.
         """
         undo = None if self._current is None else self._current.number
-        with undisturbed():
+        with deferred_signals():
             try:
                 return self._commit(state, undo=undo)
             except StateInPlace:
@@ -130,22 +130,22 @@ class Checkpoint(StateFolder):
             self._drop_all_but_newest()
             return self._commit(state, undo=None, compact=False)
 
-    def previous(self) -> Opened:
+    def previous(self) -> GenerationHeader:
         """Return the generation that `undo` returns to."""
         wanted = None if self._current is None else self._current.record.undo
         if wanted is None or wanted not in numbers(self.names()):
             raise StateError("Nothing to undo: no earlier state is kept", "make a change first")
         return open_state(self.folder / name_of("state", wanted))
 
-    def undo(self, previous: Opened, state: State) -> Content:
+    def undo(self, previous: GenerationHeader, state: State) -> Content:
         """Write the previous generation again, as the newest one, and delete the one undone.
 
         The previous generation stays too, to fall back to. Errors are those of `commit`.
         """
         undone, before = self._current, self._before
         assert undone is not None  # `previous` found one
-        with undisturbed():
-            self.took(previous, state)
+        with deferred_signals():
+            self.adopt(previous, state)
             try:
                 return self._commit(state, undo=None, undone=undone)
             except StateInPlace:
@@ -164,7 +164,7 @@ class Checkpoint(StateFolder):
         *,
         undo: int | None,
         compact: bool = True,
-        undone: Written | None = None,
+        undone: Generation | None = None,
     ) -> Content:
         assert self._lock is not None  # a reader does not commit
         self._lock.check()
@@ -198,13 +198,13 @@ class Checkpoint(StateFolder):
             self._prune()
         return content
 
-    def _older(self) -> Written:
+    def _older(self) -> Generation:
         """Return the generation before the current one, or none."""
         if self._before is None:
             self._before = self._read_older()
         return self._before
 
-    def _read_older(self) -> Written:
+    def _read_older(self) -> Generation:
         if self._current is None:
             return _NONE
         needed = {named.name for named in self._current.record.tensors}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import DamagedState, LrtfliteError, StateError, StateInPlace
-from lrtflite.files.deferred_signals import undisturbed
+from lrtflite.files.deferred_signals import deferred_signals
 from lrtflite.options import LearnerOptions
 from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime.model import Model
@@ -24,7 +24,7 @@ from lrtflite.state.form import StateForm
 from lrtflite.state.history import History
 from lrtflite.state.initial import learned_labels
 from lrtflite.state.models import LoadedModels, restore_models, save_models
-from lrtflite.state.reading import Opened, State, read_opened
+from lrtflite.state.reading import GenerationHeader, State, read_opened
 from lrtflite.state.record import Record
 from lrtflite.state.slots import Slots
 
@@ -174,7 +174,9 @@ class CommittedState:
             raise StateError("This learner was closed meanwhile", "open its state and try again")
         checkpoint = self._checkpoint
         if checkpoint is None:
-            self._made = replace(made, memory=replace(made.memory, rows=made.memory.rows.owned()))
+            self._made = replace(
+                made, memory=replace(made.memory, rows=made.memory.rows.detached())
+            )
             self._settle()
         else:
             state = self.state(made)
@@ -225,7 +227,7 @@ class CommittedState:
                 "open another one to follow a writer",
             )
 
-        def take(opened: Opened, salvage: bool) -> bool:
+        def take(opened: GenerationHeader, salvage: bool) -> bool:
             found = number_of(opened.path), opened.record
             is_older = self._generation is not None and found[0] < self._generation[0]
             if found == self._generation or (is_older and folder.damaged):
@@ -241,11 +243,11 @@ class CommittedState:
             folder.check_names(may_be_new=False)
             return folder.newest(take)
 
-    def _adopt(self, opened: Opened, *, salvage: bool) -> None:
-        """Do the same as `restore_generation`, but put everything back on any failure."""
+    def _adopt(self, opened: GenerationHeader, *, salvage: bool) -> None:
+        """Like `restore_generation`, but put everything back on any failure."""
         memory, kept = self.memory, (self.memory.capacity, self.memory.policy)
         before = Commit(self._tensors(), self.learned, self.slots, self.history, self._content)
-        with undisturbed(), self.answering:
+        with deferred_signals(), self.answering:
             try:
                 memory.capacity = opened.record.meta["replay_size"]
                 memory.policy = opened.record.meta["policy"]
@@ -295,7 +297,7 @@ class CommittedState:
         """
         return save_models(self.working, self.adapting)
 
-    def restore_generation(self, opened: Opened, *, salvage: bool) -> None:
+    def restore_generation(self, opened: GenerationHeader, *, salvage: bool) -> None:
         """Take over a generation of the state folder, or raise DamagedState."""
         assert self._checkpoint is not None  # it opened the generation
         state = read_opened(opened, self.form, salvage=salvage)
@@ -308,7 +310,7 @@ class CommittedState:
             ) from error
         self._generation = number_of(opened.path), opened.record
         if not self._read_only:
-            self._checkpoint.took(opened, state)
+            self._checkpoint.adopt(opened, state)
 
     def restore(self, state: State) -> None:
         """Take over a state that has the form of this bundle's states."""

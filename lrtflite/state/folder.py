@@ -11,15 +11,15 @@ from typing import TypeVar
 
 from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.errors import DamagedState, StateError, problem_of
-from lrtflite.files.reading import patiently
+from lrtflite.files.reading import retry_transient
 from lrtflite.files.temporary_names import generation_part, leftovers
 from lrtflite.state.form import StateForm
-from lrtflite.state.reading import Opened, State, open_state, read_opened
+from lrtflite.state.reading import GenerationHeader, State, open_state, read_opened
 from lrtflite.state.record import READ_FORMATS, Record
 
 # Eight digits, or up to twelve of which the first is not 0, as `name_of` writes them.
 _NUMBER = r"(\d{8}|[1-9]\d{8,11})"
-MOST_NUMBER = 10**12 - 1
+MAX_NUMBER = 10**12 - 1
 GENERATION = re.compile(rf"state-{_NUMBER}\.safetensors", re.ASCII)
 _NUMBERED = re.compile(rf"(?:state|tensors|rows)-{_NUMBER}\.(?:safetensors|damaged)", re.ASCII)
 _PART = re.compile(rf"(?:tensors|rows)-{_NUMBER}\.safetensors", re.ASCII)
@@ -43,9 +43,9 @@ def next_number(names: Iterable[str]) -> int:
     """Return a number that no file has had, not even a leftover or a damaged one."""
     taken = [int(match[1]) for name in names if (match := _NUMBERED.fullmatch(name))]
     number = max(taken, default=-1) + 1
-    if number > MOST_NUMBER:  # its name would not be found again
+    if number > MAX_NUMBER:  # its name would not be found again
         raise StateError(
-            f"Expected a generation below {MOST_NUMBER} in the state folder, got {number - 1}",
+            f"Expected a generation below {MAX_NUMBER} in the state folder, got {number - 1}",
             "open a new state path",
         )
     return number
@@ -116,7 +116,7 @@ class StateFolder:
         """Return whether the folder has no generation yet."""
         return not numbers(self.names())
 
-    def opened(self) -> Iterator[Opened]:
+    def opened(self) -> Iterator[GenerationHeader]:
         """Yield the generations whose own files are whole, newest first; set others aside."""
         for number in reversed(numbers(self.names())):
             path = self.folder / name_of("state", number)
@@ -127,7 +127,7 @@ class StateFolder:
                 continue
             yield opened
 
-    def candidates(self) -> Iterator[tuple[Opened, bool]]:
+    def candidates(self) -> Iterator[tuple[GenerationHeader, bool]]:
         """Yield generations to read, newest first, and whether to salvage.
 
         Two are tried as a whole, then without their lost rows: one lost row is better than many
@@ -142,7 +142,7 @@ class StateFolder:
                 tried = []
         yield from ((each, True) for each in tried)
 
-    def newest(self, read: Callable[[Opened, bool], Result]) -> Result:
+    def newest(self, read: Callable[[GenerationHeader, bool], Result]) -> Result:
         """Return what `read` makes of the newest whole generation, given whether to salvage.
 
         Raise DamagedState if there is none. The writer of the folder may remove generations while
@@ -157,7 +157,7 @@ class StateFolder:
                     raise
         raise AssertionError("the last attempt returns or raises")
 
-    def _newest(self, read: Callable[[Opened, bool], Result]) -> Result:
+    def _newest(self, read: Callable[[GenerationHeader, bool], Result]) -> Result:
         for opened, salvage in self.candidates():
             try:
                 return read(opened, salvage)
@@ -189,7 +189,7 @@ class StateFolder:
 
     def names(self) -> list[str]:
         try:
-            return patiently(lambda: os.listdir(self.folder))
+            return retry_transient(lambda: os.listdir(self.folder))
         except FileNotFoundError:
             return []
         except OSError as error:

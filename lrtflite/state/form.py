@@ -47,7 +47,7 @@ class StateForm:
         )
 
     def check_meta(self, meta: Mapping[str, Any]) -> None:
-        """Raise StateError for a state of another bundle, ValueError for odd labels."""
+        """Raise StateError for a state of another bundle, ValueError for invalid labels."""
         layer, codec = self.bundle.manifest.replay_layer, self.bundle.manifest.codec
         if meta["bundle"] != self.bundle.identity:
             same = layer == meta["replay_layer"]

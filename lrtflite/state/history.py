@@ -95,7 +95,7 @@ ARRAYS: dict[str, tuple[np.dtype[Any], int]] = {
 }
 IDS, SESSIONS, TAUGHT = ARRAYS
 # Maximum number of folded sessions, and of labels in all of them; some 225 MB together.
-MOST_FOLDED, MOST_TAUGHT = 1 << 22, 1 << 24
+MAX_FOLDED, MAX_TAUGHT = 1 << 22, 1 << 24
 
 
 def _empty() -> dict[str, NDArray[Any]]:
@@ -182,9 +182,9 @@ class Folded:
             name: np.concatenate([old[name], np.array(new[name], dtype).reshape(-1, width)])
             for name, (dtype, width) in ARRAYS.items()
         }
-        if len(arrays[IDS]) > MOST_FOLDED or len(arrays[TAUGHT]) > MOST_TAUGHT:
+        if len(arrays[IDS]) > MAX_FOLDED or len(arrays[TAUGHT]) > MAX_TAUGHT:
             raise StateError(
-                f"Expected at most {MOST_FOLDED:,} sessions in a state, got "
+                f"Expected at most {MAX_FOLDED:,} sessions in a state, got "
                 f"{len(arrays[IDS]):,} with {len(arrays[TAUGHT]):,} labels",
                 "go on from a shipped bundle in a new state path",
             )
@@ -220,7 +220,7 @@ class Folded:
 # Number of sessions that are folded at a time, and the least that stay in full.
 BLOCK = 128
 # Maximum number of labels in the sessions that stay in full.
-MOST_LABELS = 10_000
+MAX_LABELS = 10_000
 
 
 @dataclass(frozen=True)
@@ -304,7 +304,7 @@ class History:
         """Return a copy whose earliest sessions are folded, if it has too many in full."""
         if len(self.recent) >= 2 * BLOCK:
             count = (len(self.recent) - BLOCK) // BLOCK * BLOCK
-        elif sum(len(entry.labels) for entry in self.recent) > MOST_LABELS:
+        elif sum(len(entry.labels) for entry in self.recent) > MAX_LABELS:
             count = len(self.recent) - 1
         else:
             return self

@@ -50,7 +50,7 @@ def fit_memory(initial: State, capacity: int, rng: np.random.Generator) -> State
     if len(slots) <= capacity:
         return initial
     kept = np.sort(balanced_choice(slots, capacity, rng))
-    return replace(initial, memory=initial.memory.taken(kept))
+    return replace(initial, memory=initial.memory.select(kept))
 
 
 def check_initial(bundle: Bundle, head: Model, features: Model) -> str:

@@ -24,7 +24,7 @@ from lrtflite.files.tensors import Entry, Outgoing, TensorFile, damaged, write_t
 from lrtflite.replay.memory import FACTS, Content
 from lrtflite.replay.store import CODES, RowFile, join
 from lrtflite.state.form import StateForm, check_finite
-from lrtflite.state.history import ARRAYS, IDS, MOST_FOLDED, MOST_TAUGHT, SESSIONS, TAUGHT, Folded
+from lrtflite.state.history import ARRAYS, IDS, MAX_FOLDED, MAX_TAUGHT, SESSIONS, TAUGHT, Folded
 from lrtflite.state.record import FOLDED, READ_FORMATS, STATE_FORMATS, NamedFile, Record
 
 _log = logging.getLogger("lrtflite")
@@ -32,7 +32,7 @@ MEMORY = "memory/"
 MODELS = ("head/", "features/")
 MEMORY_SLOTS, MEMORY_PLACES = "memory/slots", "memory/places"
 # Maximum number of bytes of a head's arrays, where no bundle says what to expect.
-MOST_TENSORS = 1 << 30
+MAX_TENSORS = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class State:
 
 
 @dataclass(frozen=True)
-class Opened:
+class GenerationHeader:
     """A generation whose own file is whole; its other files are not read yet."""
 
     path: Path
@@ -62,12 +62,12 @@ def write_state(path: Path, state: State) -> None:
     rows = state.memory.rows
     arrays = {name: Outgoing.of(values) for name, values in state.arrays.items()}
     arrays.update(facts_of(state.memory))
-    arrays.update(rows.outgoing(np.arange(len(rows))))
+    arrays.update(rows.serialise(np.arange(len(rows))))
     record = Record(state.meta, state.memory.counter)
-    write_whole(path, record.to_json(), arrays)
+    write_atomic(path, record.to_json(), arrays)
 
 
-def write_whole(path: Path, meta: Mapping[str, str], arrays: Mapping[str, Outgoing]) -> None:
+def write_atomic(path: Path, meta: Mapping[str, str], arrays: Mapping[str, Outgoing]) -> None:
     """Write a tensor file in one step, or raise OSError."""
     with replacing(path, make_folder=False) as temporary:
         handle = os.open(temporary, os.O_WRONLY | os.O_TRUNC | os.O_CLOEXEC)
@@ -91,7 +91,7 @@ def read_state(path: Path, form: StateForm | None = None, *, source: Source | No
     return read_opened(open_state(path, source=source), form)
 
 
-def open_state(path: Path, *, source: Source | None = None) -> Opened:
+def open_state(path: Path, *, source: Source | None = None) -> GenerationHeader:
     """Read the generation's own file alone, with its digest."""
     with reading(path):
         file = TensorFile(source or FileSource(path))
@@ -103,10 +103,12 @@ def open_state(path: Path, *, source: Source | None = None) -> Opened:
                 "open a new state path, or install the version that made it",
             )
         file.check()
-        return Opened(path, Record.from_json(file.meta, where=str(path)), file)
+        return GenerationHeader(path, Record.from_json(file.meta, where=str(path)), file)
 
 
-def read_opened(opened: Opened, form: StateForm | None = None, *, salvage: bool = False) -> State:
+def read_opened(
+    opened: GenerationHeader, form: StateForm | None = None, *, salvage: bool = False
+) -> State:
     """Read the arrays of a generation, and open the files of its rows.
 
     With `salvage`, lost rows are left out; without it, they are damage.
@@ -123,7 +125,7 @@ def read_opened(opened: Opened, form: StateForm | None = None, *, salvage: bool 
     return State(arrays, memory, record.meta)
 
 
-def _read_arrays(opened: Opened, form: StateForm | None) -> dict[str, NDArray[Any]]:
+def _read_arrays(opened: GenerationHeader, form: StateForm | None) -> dict[str, NDArray[Any]]:
     files = [_open_named(opened.path, named) for named in opened.record.tensors]
     folded = ARRAYS if FOLDED in opened.record.meta else {}
     found: dict[str, tuple[TensorFile, Entry]] = {}
@@ -134,8 +136,8 @@ def _read_arrays(opened: Opened, form: StateForm | None) -> dict[str, NDArray[An
     _check_folded({name: entry for name, (_, entry) in found.items() if name in folded})
     if form is not None:
         form.check_entries({name: each for name, (_, each) in found.items() if name not in folded})
-    elif sum(entry.end - entry.start for _, entry in found.values()) > MOST_TENSORS:
-        raise ValueError(f"more than {MOST_TENSORS:,} bytes of tensors")
+    elif sum(entry.end - entry.start for _, entry in found.values()) > MAX_TENSORS:
+        raise ValueError(f"more than {MAX_TENSORS:,} bytes of tensors")
     for file, named in zip(files, opened.record.tensors):
         file.check(named.file)
     arrays = {name: file.read(name) for name, (file, _) in sorted(found.items())}
@@ -145,14 +147,14 @@ def _read_arrays(opened: Opened, form: StateForm | None) -> dict[str, NDArray[An
 
 def _check_folded(entries: Mapping[str, Entry]) -> None:
     """Raise ValueError for arrays of folded sessions that are not to be read into RAM."""
-    most = {IDS: MOST_FOLDED, SESSIONS: MOST_FOLDED, TAUGHT: MOST_TAUGHT}
+    most = {IDS: MAX_FOLDED, SESSIONS: MAX_FOLDED, TAUGHT: MAX_TAUGHT}
     for name, entry in entries.items():
         dtype, width = ARRAYS[name]
         if entry.dtype != dtype or entry.shape[1:] != (width,) or entry.shape[0] > most[name]:
             raise ValueError(f"invalid {name}")
 
 
-def _read_memory(opened: Opened, form: StateForm | None, *, salvage: bool) -> Content:
+def _read_memory(opened: GenerationHeader, form: StateForm | None, *, salvage: bool) -> Content:
     """Return the memory; its rows stay on the disk."""
     own, named = opened.file, opened.record.rows
     slots = own.read(MEMORY_SLOTS)
@@ -160,7 +162,7 @@ def _read_memory(opened: Opened, form: StateForm | None, *, salvage: bool) -> Co
     facts.update({name: own.read(MEMORY + name) for name in FACTS if MEMORY + name in own.entries})
     for name, kind in FACTS.items():
         if facts[name].ndim != 1 or facts[name].dtype != np.dtype(kind):
-            raise ValueError(f"odd {name}")
+            raise ValueError(f"invalid {name}")
     if len(slots) and not 0 <= slots.min() <= slots.max() < len(opened.record.meta["labels"]):
         raise ValueError("a slot that the head does not have")
     files = [_open_rows(opened.path, each, salvage=salvage) for each in named]
@@ -174,11 +176,11 @@ def _read_memory(opened: Opened, form: StateForm | None, *, salvage: bool) -> Co
         raise ValueError("facts and rows differ in number")
     if len(places) and not 0 <= places.min() <= places.max() < len(rows):
         raise ValueError("a row that no file has")
-    content = Content(rows.taken(places), facts, opened.record.counter)
+    content = Content(rows.select(places), facts, opened.record.counter)
     if not kept.all():
         sound = np.flatnonzero(kept[places])
         _log.warning("%d latents of %s are lost", len(places) - len(sound), opened.path)
-        content = content.taken(sound)
+        content = content.select(sound)
     for part in content.rows.parts(np.arange(len(content))):
         check_finite({CODES: part})
     return content
@@ -205,7 +207,7 @@ def _open_rows(path: Path, named: NamedFile, *, salvage: bool) -> RowFile | dict
 
 
 def _open_named(path: Path, named: NamedFile) -> TensorFile:
-    """Open a file that a generation names; a missing or odd one is damage."""
+    """Open a file that a generation names; a missing or invalid one is damage."""
     try:
         return TensorFile(FileSource(path.with_name(named.name)))
     except (FileNotFoundError, NotRegular) as error:

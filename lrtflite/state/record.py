@@ -14,7 +14,7 @@ from lrtflite.files.compatibility import REQUIRES, is_line, unknown_requirements
 from lrtflite.files.digest import File
 from lrtflite.files.strict_json import strict_json
 from lrtflite.labels import stored_label
-from lrtflite.replay.codecs import MOST_PATTERNS
+from lrtflite.replay.codecs import MAX_PATTERNS
 
 STATE_FORMAT = 6
 # Formats that this version reads, by the same rules.
@@ -23,9 +23,9 @@ READ_FORMATS = " or ".join(map(str, STATE_FORMATS))
 # Fields beyond the base ones that a reader must know, by their names in `requires`.
 REQUIRED = (FOLDED,) = ("folded",)
 # Maximum number of labels in a state or in its folded sessions, and of patterns in a session.
-MOST_LABELS, MOST_COUNT = 100_000, (1 << 32) - 1
+MAX_LABELS, MAX_COUNT = 100_000, (1 << 32) - 1
 # Maximum number of files that the tensors or the rows of a state are spread over.
-MOST_NAMED = 256
+MAX_NAMED = 256
 _FILE_NAME = re.compile(r"(tensors|rows)-\d{8,12}\.safetensors", re.ASCII)
 _DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _WIDE = 1 << 128
@@ -110,7 +110,7 @@ class Record:
                 format=int(metadata["format"]),
             )
         except (KeyError, TypeError, AttributeError, RecursionError, InputError) as error:
-            raise ValueError(f"odd values: {error}") from error
+            raise ValueError(f"invalid values: {error}") from error
 
 
 def _whole(value: Any, most: int = 1 << 62) -> bool:
@@ -125,7 +125,7 @@ def _labels(value: Any) -> bool:
     taken = [label for label in value if label is not None]
     return (
         isinstance(value, list)
-        and 0 < len(value) <= MOST_LABELS
+        and 0 < len(value) <= MAX_LABELS
         and all(isinstance(label, str) for label in taken)
         and len(set(taken)) == len(taken)
     )
@@ -138,9 +138,9 @@ def _history(value: Any) -> bool:
 def _session(entry: Any) -> bool:
     return (
         _text(entry["id"])
-        and _whole(entry["session"], MOST_COUNT)
+        and _whole(entry["session"], MAX_COUNT)
         and all(label is None or _text(label) for label in _list(entry["labels"]))
-        and all(_whole(count, MOST_COUNT) for count in _list(entry["patterns"]))
+        and all(_whole(count, MAX_COUNT) for count in _list(entry["patterns"]))
         and len(entry["labels"]) == len(entry["patterns"])
         and (entry.get("time") is None or _whole(entry["time"]))
         and all(entry.get(each) is None or is_line(entry[each]) for each in _SESSION_TEXTS)
@@ -151,7 +151,7 @@ def _folded(value: Any) -> bool:
     return (
         isinstance(value, dict)
         and _whole(value["sessions"])
-        and len(_list(value["labels"])) <= MOST_LABELS
+        and len(_list(value["labels"])) <= MAX_LABELS
         and all(label is None or _text(label) for label in value["labels"])
     )
 
@@ -165,7 +165,7 @@ def _list(value: Any) -> Sequence[Any]:
 _PLAIN: dict[str, Callable[[Any], bool]] = {
     "bundle": _text,
     "replay_layer": _text,
-    "replay_size": lambda value: _whole(value, MOST_PATTERNS),
+    "replay_size": lambda value: _whole(value, MAX_PATTERNS),
     "policy": _text,
     "codec": _text,
     "learned": lambda value: all(type(each) is bool for each in _list(value)),
@@ -183,8 +183,8 @@ _OTHERS: dict[str, Callable[[Any], bool]] = {
     "rng": lambda value: value is None or isinstance(value, dict),
     "counter": _whole,
     "undo": lambda value: value is None or _whole(value),
-    "tensors": lambda value: len(_list(value)) <= MOST_NAMED,
-    "rows": lambda value: len(_list(value)) <= MOST_NAMED,
+    "tensors": lambda value: len(_list(value)) <= MAX_NAMED,
+    "rows": lambda value: len(_list(value)) <= MAX_NAMED,
 }
 
 
@@ -213,12 +213,12 @@ def _file_to_json(named: NamedFile) -> dict[str, Any]:
 def _file_from_json(found: Any, kind: str) -> NamedFile:
     name, size, sha256 = found["name"], found["bytes"], found["sha256"]
     if not _FILE_NAME.fullmatch(name) or not name.startswith(kind) or not _whole(size):
-        raise ValueError("an odd file name or size")
+        raise ValueError("an invalid file name or size")
     if not _DIGEST.fullmatch(sha256):
-        raise ValueError("an odd digest")
+        raise ValueError("an invalid digest")
     rows = found["rows"] if kind == "rows-" else 0
-    if not _whole(rows, MOST_PATTERNS):
-        raise ValueError("an odd number of rows")
+    if not _whole(rows, MAX_PATTERNS):
+        raise ValueError("an invalid row count")
     return NamedFile(name, File(sha256, size), rows)
 
 
@@ -243,5 +243,5 @@ def _rng_from_json(found: Any) -> dict[str, Any] | None:
     rest = {name: found[name] for name in ("has_uint32", "uinteger")}
     wide = all(0 <= each < _WIDE for each in (state, increment))
     if not wide or not _whole(rest["has_uint32"], 1) or not _whole(rest["uinteger"], (1 << 32) - 1):
-        raise ValueError("an odd random generator")
+        raise ValueError("an invalid random generator")
     return {"bit_generator": "PCG64", "state": {"state": state, "inc": increment}, **rest}

@@ -106,7 +106,7 @@ class Slots:
         return whole_number("slot", slot, most=len(self.labels) - 1)
 
 
-def for_each(placed: NDArray[np.int32], count: int) -> NDArray[np.int32]:
+def broadcast_slots(placed: NDArray[np.int32], count: int) -> NDArray[np.int32]:
     """Return the slots (count,) of all patterns of a session, from those of `place_all`."""
     if placed.ndim and len(placed) != count:
         raise InputError(

@@ -11,7 +11,7 @@ import numpy as np
 from lrtflite.labels import label_warnings
 from lrtflite.state.folder import EARLIER, StateFolder, earlier_format
 from lrtflite.state.history import History, TaughtSession
-from lrtflite.state.reading import Opened, State, open_state, read_opened
+from lrtflite.state.reading import GenerationHeader, State, open_state, read_opened
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ def summarise(path: Path) -> StateSummary:
     )
 
 
-def _summary(path: Path, opened: Opened, state: State) -> StateSummary:
+def _summary(path: Path, opened: GenerationHeader, state: State) -> StateSummary:
     record, meta, rows = opened.record, state.meta, state.memory.rows
     history = History.from_state(meta, state.arrays)
     taught = history.patterns

@@ -26,20 +26,20 @@ from lrtflite.replay.memory import Content
 from lrtflite.replay.store import CODES, RowFile
 from lrtflite.state.folder import name_of, number_of, temporary
 from lrtflite.state.history import ARRAYS
-from lrtflite.state.reading import MEMORY_PLACES, Opened, State, facts_of
+from lrtflite.state.reading import MEMORY_PLACES, GenerationHeader, State, facts_of
 from lrtflite.state.record import NamedFile, Record
 
 # Maximum number of files that the tensors of a state are spread over.
-MOST_TENSOR_FILES = 16
+MAX_TENSOR_FILES = 16
 # Maximum number of bytes of changed tensors that go into the generation's own file. A flush of one
 # more file takes longer than writing them again in the next commit.
-MOST_INLINE = 1 << 20
+MAX_INLINE = 1 << 20
 # The same for folded sessions, which change once in many commits.
-MOST_INLINE_HISTORY = 1 << 13
+MAX_INLINE_HISTORY = 1 << 13
 
 
 @dataclass(frozen=True)
-class Written:
+class Generation:
     """A generation in the folder: its number and record, and the digest and file of each array.
 
     `folded` are the arrays of folded sessions, whose digests are not computed again.
@@ -53,15 +53,15 @@ class Written:
 
 def write_generation(
     folder: Path,
-    before: Written,
+    before: Generation,
     number: int,
     state: State,
     undo: int | None,
     files: list[Path],
     *,
-    shared: Written,
+    shared: Generation,
     compact: bool,
-) -> tuple[Written, Content]:
+) -> tuple[Generation, Content]:
     """Write and flush the files of a generation, and note them in `files`; raise OSError.
 
     Its own file keeps a temporary name, until the caller renames it. `before` is the generation to
@@ -80,13 +80,13 @@ def write_generation(
         tensors.append(_add(folder, name_of("tensors", number), changed, files))
     place.update(dict.fromkeys(changed, name_of("tensors", number)))
     rows, row_files = state.memory.rows, before.record.rows
-    loose = rows.loose([str(folder / each.name) for each in row_files], compact=compact)
+    loose = rows.unsaved([str(folder / each.name) for each in row_files], compact=compact)
     new_rows = None
     if len(loose):
-        named = _add(folder, name_of("rows", number), rows.outgoing(loose), files, rows=len(loose))
+        named = _add(folder, name_of("rows", number), rows.serialise(loose), files, rows=len(loose))
         row_files = (*row_files, named)
         new_rows = RowFile(TensorFile(FileSource(folder / named.name)))
-    content = Content(rows.moved(loose, new_rows), state.memory.facts, state.memory.counter)
+    content = Content(rows.after_save(loose, new_rows), state.memory.facts, state.memory.counter)
     by_name = {str(folder / each.name): each for each in row_files}
     record = Record(
         state.meta,
@@ -98,19 +98,19 @@ def write_generation(
     _put(folder, number, record, content, inline, files)
     tensors_of = {name: (sha, place.get(name, "")) for name, sha in digests.items()}
     folded = {name: values for name, values in state.arrays.items() if name in ARRAYS}
-    return Written(number, record, tensors_of, folded), content
+    return Generation(number, record, tensors_of, folded), content
 
 
-def taken_from(opened: Opened, state: State) -> Written:
+def generation_of(opened: GenerationHeader, state: State) -> Generation:
     """Return a generation of the folder, from the state that was read from it; raise OSError."""
     place = _places(opened, [TensorFile(FileSource(path)) for path in _paths(opened)])
     tensors = {
         name: (digest_of(values), place.get(name, "")) for name, values in state.arrays.items()
     }
-    return Written(number_of(opened.path), opened.record, tensors)
+    return Generation(number_of(opened.path), opened.record, tensors)
 
 
-def stored(opened: Opened, *, without: Collection[str]) -> Written:
+def stored(opened: GenerationHeader, *, without: Collection[str]) -> Generation:
     """Return a generation of the folder with what is in its files, except in those `without`.
 
     Raise DamagedState or OSError for a file that cannot be read.
@@ -123,14 +123,14 @@ def stored(opened: Opened, *, without: Collection[str]) -> Written:
             for name in file.entries:
                 if place[name] == named.name:
                     tensors[name] = (digest_of(file.read(name)), named.name)
-    return Written(number_of(opened.path), opened.record, tensors)
+    return Generation(number_of(opened.path), opened.record, tensors)
 
 
-def _paths(opened: Opened) -> list[Path]:
+def _paths(opened: GenerationHeader) -> list[Path]:
     return [opened.path.with_name(named.name) for named in opened.record.tensors]
 
 
-def _places(opened: Opened, files: Sequence[TensorFile]) -> dict[str, str]:
+def _places(opened: GenerationHeader, files: Sequence[TensorFile]) -> dict[str, str]:
     """Return the name of the file of each array, or "" for the generation's own file."""
     place: dict[str, str] = {}
     for named, file in zip(opened.record.tensors, files):
@@ -163,7 +163,7 @@ def _put(
     files.append(part)
     arrays = {**inline, **facts_of(content), MEMORY_PLACES: Outgoing.of(content.rows.places)}
     # No rows, but their shape and dtype, for readers that have no bundle.
-    arrays[CODES] = content.rows.outgoing(np.empty(0, np.int64))[CODES]
+    arrays[CODES] = content.rows.serialise(np.empty(0, np.int64))[CODES]
     _write_new(part, record.to_json(), arrays)
     for each in files:
         flush_file(each)
@@ -178,7 +178,7 @@ def _small(names: Iterable[str], arrays: Mapping[str, NDArray[Any]]) -> list[str
     """Return the arrays that go into the generation's own file."""
     return [
         name
-        for group, most in zip(_groups(names), (MOST_INLINE, MOST_INLINE_HISTORY))
+        for group, most in zip(_groups(names), (MAX_INLINE, MAX_INLINE_HISTORY))
         if sum(arrays[each].nbytes for each in group) <= most
         for name in group
     ]
@@ -207,7 +207,7 @@ def _unchanged(
         saved = sum(arrays[name].nbytes for name in same)
         if saved > sum(arrays[name].nbytes for name in names) - saved:
             place.update(same)
-    return place if len(set(place.values())) < MOST_TENSOR_FILES else {}
+    return place if len(set(place.values())) < MAX_TENSOR_FILES else {}
 
 
 def digest_of(values: NDArray[Any]) -> str:

@@ -112,7 +112,7 @@ def _communicate(
             raise _too_large(what, limits)
         if time.monotonic() > end:
             raise BundleError(
-                f"Expected models that run, got no end of {what} after {limits.seconds:g} s",
+                f"Cannot finish {what}: no end after {limits.seconds:g} s",
                 f"{fix}; on a slow machine, set {SECONDS} to more seconds",
             )
 

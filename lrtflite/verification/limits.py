@@ -23,7 +23,7 @@ TENSORFLOW_MB = 2000.0
 # Largest share of the machine's RAM, whatever a manifest says.
 SHARE = 0.75
 # Largest values of the variables: a year, and 1000 TB.
-_MOST_SECONDS, _MOST_MB = 3.2e7, 1e9
+_MAX_SECONDS, _MAX_MB = 3.2e7, 1e9
 
 
 @dataclass(frozen=True)
@@ -46,8 +46,8 @@ def trial_limits(measured: Costs | None, *, more_mb: float = 0.0) -> Limits:
     peak = UNMEASURED_MB if measured is None else measured.ram_mb
     wanted = FACTOR * peak + ROOM_MB + more_mb
     return Limits(
-        _variable(SECONDS, DEFAULT_SECONDS, most=_MOST_SECONDS),
-        _variable(MEGABYTES, min(wanted, SHARE * _machine_mb()), most=_MOST_MB),
+        _variable(SECONDS, DEFAULT_SECONDS, most=_MAX_SECONDS),
+        _variable(MEGABYTES, min(wanted, SHARE * _machine_mb()), most=_MAX_MB),
     )
 
 

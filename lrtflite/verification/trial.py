@@ -28,7 +28,7 @@ from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.contract.checking import check_contract
 from lrtflite.contract.signatures import FEATURES, HEAD, signatures_of
 from lrtflite.errors import LrtfliteError
-from lrtflite.files.atomic import write_whole
+from lrtflite.files.atomic import write_atomic
 from lrtflite.files.reading import read_whole
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.state.folder import CHECKED_FILE
@@ -36,7 +36,7 @@ from lrtflite.verification.child import run_child
 from lrtflite.verification.limits import trial_limits
 
 # Maximum number of bytes in the file that remembers trials, and of trials in it.
-_MOST_BYTES, _MOST_TRIALS = 1 << 16, 32
+_MAX_BYTES, _MAX_TRIALS = 1 << 16, 32
 passed: set[str] = set()
 
 
@@ -62,7 +62,7 @@ def try_models(
     passed.add(trial)
     if folder is not None and remember and trial not in known:
         with suppress(OSError):
-            write_whole(folder / CHECKED_FILE, json.dumps([*known, trial][-_MOST_TRIALS:]) + "\n")
+            write_atomic(folder / CHECKED_FILE, json.dumps([*known, trial][-_MAX_TRIALS:]) + "\n")
 
 
 def packed(bundle: Bundle) -> bytes:
@@ -112,9 +112,9 @@ def _run_on_zeros(model: Model, signature: str) -> None:
 
 
 def _read(folder: Path) -> list[str]:
-    """Return the trials that a state folder remembers; none if the file is odd."""
+    """Return the trials that a state folder remembers; none if the file is invalid."""
     try:
-        found = json.loads(read_whole(folder / CHECKED_FILE, most=_MOST_BYTES))
+        found = json.loads(read_whole(folder / CHECKED_FILE, most=_MAX_BYTES))
     except (OSError, ValueError, RecursionError, LrtfliteError):
         return []
     return found if isinstance(found, list) and all(isinstance(x, str) for x in found) else []

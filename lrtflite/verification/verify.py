@@ -66,7 +66,7 @@ def verify_here(
     threads: int = 1,
     require_signature: str | Path | None = None,
 ) -> list[Check]:
-    """Do the same as `verify_bundle` in this process, which the models may crash."""
+    """Like `verify_bundle`, but in this process, which the models may crash."""
     bundle = Bundle.open(path, require_signature=require_signature)
     checks = [Check("files", True, f"{len(bundle.manifest.files)} files match their SHA-256")]
     for model_path in (bundle.features, bundle.head):

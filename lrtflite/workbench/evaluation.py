@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lrtflite.errors import InputError
 from lrtflite.labels import Label, label_name
 from lrtflite.prediction import NO_SLOT, UNKNOWN
-from lrtflite.workbench.unknown import MOST_REFUSED, UnknownAnswers, unknown_answers
+from lrtflite.workbench.unknown import MAX_REFUSED, UnknownAnswers, unknown_answers
 
 if TYPE_CHECKING:
     from lrtflite.data.source import Clip
@@ -76,7 +76,7 @@ def evaluate(
     frames: Iterable[NDArray[np.uint8]],
     labels: Sequence[Label],
     *,
-    most_refused: float = MOST_REFUSED,
+    most_refused: float = MAX_REFUSED,
     on_frame: OnFrame | None = None,
 ) -> Evaluation:
     """Let a learner answer frames (H, W, 3) uint8 with one label each, and count what is right.
@@ -109,7 +109,7 @@ def evaluate(
             f"Expected one label per frame, got {len(names)} for {done} frames", "give one for each"
         )
     unknown = None
-    if learner.tells_familiarity:
+    if learner.reports_familiarity:
         known, others = familiarity[True], familiarity[False]
         unknown = unknown_answers(known, others, most_refused=most_refused)
     return _counted(answers, learned, unknown)
@@ -120,10 +120,10 @@ def evaluate_clips(
     clips: Sequence[Clip],
     classes: Sequence[str],
     *,
-    most_refused: float = MOST_REFUSED,
+    most_refused: float = MAX_REFUSED,
     on_frame: OnFrame | None = None,
 ) -> Evaluation:
-    """Do the same as `evaluate`, with clips of a data set whose class names are `classes`."""
+    """Like `evaluate`, but with clips of a data set whose class names are `classes`."""
     return evaluate(
         learner,
         (frame for clip in clips for frame in clip.read()),

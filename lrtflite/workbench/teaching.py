@@ -23,7 +23,7 @@ AGAIN = "everything: "
 
 
 @dataclass(frozen=True)
-class Taught:
+class TeachingReport:
     """The bundle that ships, its session, and the evaluation of held-out frames, if there are any.
 
     With `everything`, the session also taught the held-out frames, and the evaluation is that of
@@ -80,7 +80,7 @@ def teach(
     everything: bool = False,
     replace: bool = False,
     on_step: OnStep | None = None,
-) -> Taught:
+) -> TeachingReport:
     """Teach all training frames of `source` in one session, test it, and write the bundle `out`.
 
     With `everything`, another learner is taught and tested like that; then this one is taught the
@@ -109,7 +109,7 @@ def teach(
     else:
         report = taught(learner, batch, tell)
         evaluation = _tested(learner, source, tell)
-    return Taught(
+    return TeachingReport(
         bundle=learner.ship(destination),
         report=report,
         evaluation=evaluation,

@@ -18,7 +18,7 @@ from lrtflite.errors import InputError
 
 THRESHOLDS = (0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
 # Largest share of known frames that a recommended threshold may refuse.
-MOST_REFUSED = 0.1
+MAX_REFUSED = 0.1
 # Normal deviate of an interval that holds with 95 % confidence.
 _DEVIATE = 1.96
 
@@ -50,7 +50,7 @@ class UnknownAnswers:
 
 
 def unknown_answers(
-    known: ArrayLike, unknown: ArrayLike, *, most_refused: float = MOST_REFUSED
+    known: ArrayLike, unknown: ArrayLike, *, most_refused: float = MAX_REFUSED
 ) -> UnknownAnswers:
     """Judge every threshold by the familiarity (n,) of known frames and (m,) of unknown ones."""
     most_refused = real_number("most_refused", most_refused, most=1.0)

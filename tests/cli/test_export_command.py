@@ -82,7 +82,7 @@ def test_frames_of_one_colour(run_cli: Run, demo: Path, state: Path, tmp_path: P
 
 
 def refused_after_notes(run_cli: Run, *words: object) -> str:
-    """Do the same as `refused`; a data set may print lines of its progress before the error."""
+    """Like `refused`, but a data set may print lines of its progress before the error."""
     done = run_cli("export", *words)
     assert done.returncode == 1
     return done.stderr.splitlines()[-1]

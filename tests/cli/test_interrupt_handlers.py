@@ -30,7 +30,7 @@ def test_a_signal_raises(number: signal.Signals) -> None:
     before = [signal.getsignal(each) for each in (*SIGNALS, signal.SIGALRM)]
     with pytest.raises(KeyboardInterrupt), raising():
         signal.raise_signal(number)
-    assert interrupts.came()
+    assert interrupts.was_interrupted()
     assert [signal.getsignal(each) for each in (*SIGNALS, signal.SIGALRM)] == before
     assert sys.unraisablehook is hook
 
@@ -79,7 +79,7 @@ def test_the_first_asks_and_the_second_raises(monkeypatch: pytest.MonkeyPatch) -
     with asking(event, say=lambda: said.append("stopping")):
         signal.raise_signal(signal.SIGTERM)
         assert event.is_set()
-        assert interrupts.came()
+        assert interrupts.was_interrupted()
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
     assert said == ["stopping"]

@@ -16,7 +16,7 @@ from lrtflite.replay.policies import POLICIES
 from lrtflite.tables.table import first_sentence
 from lrtflite_cli.group import cli
 from lrtflite_converters.request import defaults
-from lrtflite_converters.request.defaults import Place, sgd_feeding, sgd_rates
+from lrtflite_converters.request.defaults import SplitPoint, sgd_feeding, sgd_rates
 from lrtflite_converters.request.options import SEED_MEMORY
 from lrtflite_converters.request.source import Source
 from lrtflite_converters.request.strategies import STRATEGIES, default_strategy
@@ -25,7 +25,7 @@ from lrtflite_firmware_sim.rivals import RIVALS
 
 HOST = ["tensorflow", "tf_keras", "tensorflow_model_optimization"]
 NETWORK = NETWORKS[Source().network]
-POOLED, DEEP = Place(NETWORK, NETWORK.pooled), Place(NETWORK, NETWORK.lowest_quick)
+POOLED, DEEP = SplitPoint(NETWORK, NETWORK.pooled), SplitPoint(NETWORK, NETWORK.lowest_quick)
 
 
 def raw_help(command: str) -> str:

@@ -43,7 +43,7 @@ def test_few_headers_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         read.append(path)
         return shorter_side(path)
 
-    monkeypatch.setattr("lrtflite.data.detail.MOST_FILES", 4)
+    monkeypatch.setattr("lrtflite.data.detail.MAX_FILES", 4)
     monkeypatch.setattr("lrtflite.data.detail.shorter_side", counted)
     assert "has 8 pixels" in str(lost_detail_note(source))
     assert len(set(read)) == 4

@@ -9,10 +9,10 @@ from pathlib import Path
 import av
 import numpy as np
 import pytest
-from lrtflite.data.folders.source import FolderSource
 from PIL import Image
 
 from lrtflite.data import FrameSource, open_source
+from lrtflite.data.folders.source import FolderSource
 from lrtflite.errors import DataError
 
 

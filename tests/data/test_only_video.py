@@ -8,11 +8,11 @@ from typing import Any
 import av
 import numpy as np
 import pytest
-from lrtflite.data.folders.source import FolderSource
 from PIL import Image
 
 from lrtflite.data import FrameSource, open_source, source_notes
 from lrtflite.data.folders.only_video import divide
+from lrtflite.data.folders.source import FolderSource
 from lrtflite.data.media import frames_per_second
 
 THIRD = 1 / 3

@@ -17,7 +17,7 @@ from lrtflite.data.sheet import (
     CELL,
     HEADING,
     MARGIN,
-    MOST_CLASSES,
+    MAX_CLASSES,
     NAMES,
     ROW,
     SPACE,
@@ -139,4 +139,4 @@ def test_a_sheet_has_thirty_rows_at_most() -> None:
     source = open_source("synthetic?frames=1&test_frames=1", size=16)
     assert len(source.classes) == 50
     image = Image.open(io.BytesIO(contact_sheet(source)))
-    assert image.height == HEADING + MOST_CLASSES * ROW + MARGIN
+    assert image.height == HEADING + MAX_CLASSES * ROW + MARGIN

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from lrtflite.data.folders.source import FolderSource
 from PIL import Image
 
 from lrtflite.data import open_source, skipped_note
+from lrtflite.data.folders.source import FolderSource
 from lrtflite.data.media import count_frames, read_frames
 from lrtflite.errors import DataError, UnreadableFile
 

@@ -227,7 +227,7 @@ def test_folded_sessions_go_through_cpp(
     most_inline: int,
 ) -> None:
     monkeypatch.setattr("lrtflite.state.history.BLOCK", 1)
-    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE_HISTORY", most_inline)
+    monkeypatch.setattr("lrtflite.state.writing.MAX_INLINE_HISTORY", most_inline)
     rng = np.random.default_rng(0)
     with Learner.open(demo, tmp_path / "python", device="kitchen") as learner:
         shape = learner.bundle.manifest.latent_shape
@@ -298,7 +298,7 @@ def test_cpp_refuses_a_bundle_without_every_listed_file(
 def test_cpp_finds_damage_and_other_bundles(
     client: Path, demo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", 0)  # a file of tensors
+    monkeypatch.setattr("lrtflite.state.writing.MAX_INLINE", 0)  # a file of tensors
     old, new = tmp_path / "old", tmp_path / "new"
     with Learner.open(demo, old) as learner:
         shape = learner.bundle.manifest.latent_shape

@@ -15,7 +15,7 @@ from lrtflite.bundle.bundle import NAMES
 from lrtflite.bundle.destination import Destination
 from lrtflite.bundle.signing import make_keys
 from lrtflite.errors import BundleError, StateError
-from lrtflite.files.atomic import check_folder, write_whole
+from lrtflite.files.atomic import check_folder, write_atomic
 from lrtflite.files.digest import digest
 from lrtflite.files.temporary_names import generation_part, is_part_of, leftovers, part_name
 from lrtflite.state.checkpoint import Checkpoint
@@ -30,19 +30,19 @@ def bundle(folder: Path) -> None:
     with Destination.at(folder).making_bundle() as made:
         for name in NAMES[2:]:
             (made / name).write_bytes(b"12")
-        write_whole(made / "manifest.json", "{}")
+        write_atomic(made / "manifest.json", "{}")
 
 
 # Each writer of files in a folder of a user, and the files that it is asked to write.
 WRITERS: dict[str, tuple[Callable[[Path], object], tuple[str, ...]]] = {
-    "a record of trials": (lambda at: write_whole(at / CHECKED_FILE, "[]"), (CHECKED_FILE,)),
+    "a record of trials": (lambda at: write_atomic(at / CHECKED_FILE, "[]"), (CHECKED_FILE,)),
     "a state": (lambda at: put(at, 1, 2), ()),
     "a bundle": (bundle, NAMES),
     "a state in one file": (lambda at: write_state(at / NAMES[-1], state(1)), NAMES),
     "keys": (lambda at: make_keys(at / "key", at / "key.pub"), ("key", "key.pub")),
     "a look at a folder": (check_folder, ()),
-    "a name without a suffix": (lambda at: write_whole(at / "notes", ""), ("notes",)),
-    "a name with dots": (lambda at: write_whole(at / ".a.b.c", ""), (".a.b.c",)),
+    "a name without a suffix": (lambda at: write_atomic(at / "notes", ""), ("notes",)),
+    "a name with dots": (lambda at: write_atomic(at / ".a.b.c", ""), (".a.b.c",)),
 }
 
 

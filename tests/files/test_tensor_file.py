@@ -13,7 +13,7 @@ import pytest
 
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.files.reading import BytesSource
-from lrtflite.files.tensors import MOST_HEADER, Outgoing, TensorFile, write_tensors
+from lrtflite.files.tensors import MAX_HEADER, Outgoing, TensorFile, write_tensors
 
 HEADER = (
     b'{"__metadata__":{"format":"5"},'
@@ -118,9 +118,9 @@ def test_a_name_twice_and_a_header_that_is_too_long() -> None:
     with pytest.raises(DamagedState, match="twice"):
         opened(crafted(f'{{"sha256":{one},"sha256":{one}}}'.encode()))
     with pytest.raises(DamagedState, match="header"):
-        opened((MOST_HEADER + 8).to_bytes(8, "little") + b" " * (MOST_HEADER + 100))
+        opened((MAX_HEADER + 8).to_bytes(8, "little") + b" " * (MAX_HEADER + 100))
     # A file that a writer without such a limit made is whole: nothing falls back from it.
-    whole = (MOST_HEADER + 8).to_bytes(8, "little") + b" " * (MOST_HEADER + 100)
+    whole = (MAX_HEADER + 8).to_bytes(8, "little") + b" " * (MAX_HEADER + 100)
     with pytest.raises(StateError, match=r"at most 8,388,608 .* got 8,388,616; fold") as caught:
         opened(whole + hashlib.sha256(whole).digest())
     assert not isinstance(caught.value, DamagedState)

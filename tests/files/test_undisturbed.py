@@ -7,14 +7,14 @@ import threading
 
 import pytest
 
-from lrtflite.files.deferred_signals import undisturbed
+from lrtflite.files.deferred_signals import deferred_signals
 
 
 def test_a_signal_is_handled_after_the_block() -> None:
     steps = []
 
     def work() -> None:
-        with undisturbed():
+        with deferred_signals():
             signal.raise_signal(signal.SIGINT)
             signal.raise_signal(signal.SIGINT)
             steps.append("whole")
@@ -28,7 +28,7 @@ def test_a_signal_is_handled_after_the_block() -> None:
 
 def test_a_signal_is_not_lost_when_the_block_fails() -> None:
     def work() -> None:
-        with undisturbed():
+        with deferred_signals():
             signal.raise_signal(signal.SIGINT)
             raise ZeroDivisionError
 
@@ -41,8 +41,8 @@ def test_blocks_may_be_nested() -> None:
     steps = []
 
     def work() -> None:
-        with undisturbed():
-            with undisturbed():
+        with deferred_signals():
+            with deferred_signals():
                 signal.raise_signal(signal.SIGINT)
             steps.append("outer")
 
@@ -54,7 +54,7 @@ def test_blocks_may_be_nested() -> None:
 def test_what_is_ignored_stays_ignored() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        with undisturbed():
+        with deferred_signals():
             assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
             signal.raise_signal(signal.SIGINT)
     finally:
@@ -65,7 +65,7 @@ def test_another_thread_may_use_it() -> None:
     ran = []
 
     def work() -> None:
-        with undisturbed():
+        with deferred_signals():
             ran.append(True)
 
     thread = threading.Thread(target=work)

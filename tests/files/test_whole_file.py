@@ -14,7 +14,7 @@ import pytest
 
 from lrtflite.errors import LrtfliteError
 from lrtflite.files import atomic as whole_file
-from lrtflite.files.atomic import check_writable, replacing, write_whole, writing
+from lrtflite.files.atomic import check_writable, replacing, write_atomic, writing
 
 
 def names(folder: Path) -> list[str]:
@@ -55,7 +55,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     path.write_text("old")
     link = tmp_path / "link.json"
     link.symlink_to(path)
-    write_whole(link, "new")
+    write_atomic(link, "new")
     assert path.read_text() == "new"
     assert link.is_symlink()
     assert names(tmp_path) == ["link.json", "r.json"]
@@ -64,7 +64,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
 def test_writing_makes_the_folders(tmp_path: Path) -> None:
     path = tmp_path / "new" / "deep" / "r.json"
     check(path)
-    write_whole(path, b"\x00\xff")
+    write_atomic(path, b"\x00\xff")
     assert path.read_bytes() == b"\x00\xff"
     gone = tmp_path / "gone"
     with pytest.raises(FileNotFoundError), replacing(gone / "r.json", make_folder=False):
@@ -90,11 +90,11 @@ def test_a_file_has_the_default_mode(tmp_path: Path, umask: int) -> None:
     try:
         plain = tmp_path / "plain"
         plain.touch()
-        write_whole(tmp_path / "whole", "text")
+        write_atomic(tmp_path / "whole", "text")
         (tmp_path / "whole").chmod(0o640)
         mode = plain.stat().st_mode
         # An old file's mode is not taken over.
-        write_whole(tmp_path / "whole", "text again")
+        write_atomic(tmp_path / "whole", "text again")
     finally:
         os.umask(before)
     assert (tmp_path / "whole").stat().st_mode == mode
@@ -109,7 +109,7 @@ def test_a_full_disk_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Monk
     path.write_text("old")
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(LrtfliteError, match=r"Cannot write .*: No space left"), writing(path):
-        write_whole(path, "new")
+        write_atomic(path, "new")
     assert path.read_text() == "old"
     assert names(tmp_path) == ["r.json"]
 
@@ -140,7 +140,7 @@ def test_content_then_name_reach_the_disk(tmp_path: Path, monkeypatch: pytest.Mo
         flushed.append((kind, path.read_text()))
 
     monkeypatch.setattr(os, "fsync", fsync)
-    write_whole(path, "new")
+    write_atomic(path, "new")
     # The content before the rename, the folder after it.
     assert flushed == [("file", "old"), ("folder", "new")]
 
@@ -156,16 +156,16 @@ def test_a_folder_that_cannot_be_flushed_at_all(
         fsync(handle)
 
     monkeypatch.setattr(os, "fsync", refuse)
-    write_whole(tmp_path / "r.json", "new")
+    write_atomic(tmp_path / "r.json", "new")
     assert (tmp_path / "r.json").read_text() == "new"
     monkeypatch.setattr(whole_file, "flush_folder", full)
     with pytest.raises(OSError, match="No space left"):
-        write_whole(tmp_path / "r.json", "newer")
+        write_atomic(tmp_path / "r.json", "newer")
 
 
 def test_a_device_file_is_never_replaced() -> None:
     check("/dev/null")
-    write_whole("/dev/null", "text")
+    write_atomic("/dev/null", "text")
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fleet_learning import (
     KITCHEN,
-    Taught,
+    TeachingReport,
     assert_same_answers,
     assert_same_sums,
     forget,
@@ -42,7 +42,7 @@ def test_what_a_bundle_shipped_with_counts_once(lda: Path, tmp_path: Path) -> No
         teach(lda, tmp_path / "d", ("pan", 1, 5)),
     ]
     merged = merge(shipped, states, tmp_path / "merged")
-    more: list[Taught] = [("pen", 2, 3), ("mug", 0, 3), ("hat", 4, 4), ("pan", 1, 5)]
+    more: list[TeachingReport] = [("pen", 2, 3), ("mug", 0, 3), ("hat", 4, 4), ("pan", 1, 5)]
     one = teach(lda, tmp_path / "one", *KITCHEN, *more)
     labels = ("mug", "pan", "pen", "hat")
     assert_same_sums(merged.out, one, *labels)

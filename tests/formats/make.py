@@ -18,7 +18,7 @@ import lrtflite.state.writing
 import lrtflite.state.history
 from lrtflite import Learner
 # Files of tensors, as a larger head and a longer history have.
-lrtflite.state.writing.MOST_INLINE = lrtflite.state.writing.MOST_INLINE_HISTORY = 0
+lrtflite.state.writing.MAX_INLINE = lrtflite.state.writing.MAX_INLINE_HISTORY = 0
 lrtflite.state.history.BLOCK = 2  # five sessions, of which two are folded
 bundle, state = sys.argv[1:]
 with Learner.open(bundle, state, device="kitchen") as learner:

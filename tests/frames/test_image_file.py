@@ -123,9 +123,9 @@ def test_the_size_is_checked_before_decoding(
     suffix: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = save(Image.new("RGB", (40, 30)), tmp_path / f"a.{suffix}")
-    monkeypatch.setattr(image_file, "MOST_PIXELS", 1200)
+    monkeypatch.setattr(image_file, "MAX_PIXELS", 1200)
     assert read_image(path, 4).shape == (4, 4, 3)
-    monkeypatch.setattr(image_file, "MOST_PIXELS", 1199)
+    monkeypatch.setattr(image_file, "MAX_PIXELS", 1199)
     monkeypatch.setattr("PIL.ImageFile.ImageFile.load", lambda self: pytest.fail("decoded"))
     for read in (lambda path: read_image(path, 4), count_frames):
         with pytest.raises(UnreadableFile, match="40 x 30 pixels, more than"):
@@ -142,7 +142,7 @@ def test_a_frame_larger_than_the_first_is_checked(
     second = content.index(b"\x2c", content.index(b"\x2c") + 1)
     content[second + 5 : second + 9] = (2000).to_bytes(2, "little") * 2
     path.write_bytes(content)
-    monkeypatch.setattr(image_file, "MOST_PIXELS", 20 * 20)
+    monkeypatch.setattr(image_file, "MAX_PIXELS", 20 * 20)
     with pytest.raises(UnreadableFile, match="2000 x 2000 pixels"):
         list(read_frames(path, (0, 1), 4))
 

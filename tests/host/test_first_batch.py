@@ -72,7 +72,7 @@ IMAGES, SLOTS = np.zeros((3, 2, 2, 3), np.uint8), np.zeros(3, np.int32)
         (damaged(slots=SLOTS - 1), "slots beyond the 2 classes"),
         (damaged(slots=SLOTS + 2), "slots beyond the 2 classes"),
         (damaged(more=np.zeros(1 << 24, np.uint8)), r"more than [0-9,]+ bytes"),
-        (damaged(images=np.array([{}])), "an odd array 'images.npy'"),
+        (damaged(images=np.array([{}])), "an invalid array 'images.npy'"),
     ],
 )
 def test_damaged_frames_are_named(tmp_path: Path, content: bytes, why: str) -> None:

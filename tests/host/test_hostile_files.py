@@ -25,7 +25,7 @@ from lrtflite.host.weight_files import read_weights
 # Files whose configuration is hostile and whose arrays are the right ones: `--weights` takes those.
 WITH_WEIGHTS = ("smuggle", "popen", "system", "wrapped", "vocabulary", "said")
 # Megabytes by which the process may grow: TensorFlow builds a small network or two.
-MOST_GROWTH = 500
+MAX_GROWTH = 500
 # Runs each command line of a JSON list, and prints what came of it.
 CHILD = """
 import json, os, pathlib, resource, sys, tempfile
@@ -119,7 +119,7 @@ def test_no_command_runs_code_from_a_file(tmp_path: Path, pictures: Path) -> Non
     assert len(files) == 22
     found, grown = attack(files, pictures, out, marker)
     check(found)
-    assert grown < MOST_GROWTH
+    assert grown < MAX_GROWTH
     for path in files:
         if path.name.startswith(WITH_WEIGHTS):
             with contextlib.suppress(ModelError):
@@ -141,7 +141,7 @@ def test_no_command_follows_a_file_elsewhere_or_unpacks_without_limit(
     assert all(path.stat().st_size < 5 << 20 for path in files)
     found, grown = attack(files, pictures, out, tmp_path / "marker")
     check(found)
-    assert grown < MOST_GROWTH
+    assert grown < MAX_GROWTH
     assert not any("root:" in said for _, _, said, _ in found)
 
 

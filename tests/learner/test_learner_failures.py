@@ -61,7 +61,7 @@ def test_a_memory_that_cannot_be_read_is_a_state_error(
 ) -> None:
     """While a session trains, and while a bundle is shipped; once it can be read, all is well."""
     monkeypatch.setattr(regular_file, "PAUSES", (0, 0))
-    monkeypatch.setattr("lrtflite.replay.store.MOST_IN_RAM", 0)
+    monkeypatch.setattr("lrtflite.replay.store.MAX_IN_RAM", 0)
     learner = open_learner(tmp_path / "state")
     learner.learn_latents(latents_of(0), "a", training=TRAINING)
     before = fingerprint(learner)

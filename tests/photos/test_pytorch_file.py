@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from lrtflite.errors import ModelError
-from lrtflite.photos.pytorch_file import MOST_OPCODES, read_arrays, read_content
+from lrtflite.photos.pytorch_file import MAX_OPCODES, read_arrays, read_content
 from pytorch_files import Entry, PyTorchFile, number, text, whole
 
 NAME = Path("weights.pth")
@@ -125,9 +125,9 @@ def test_bombs_end_soon_in_little_memory() -> None:
     import tracemalloc
 
     doubled = b"(Nt" + b"q\x00h\x00\x86" * 50_000 + b"."
-    nested = b")" + b"\x85" * (MOST_OPCODES - 10) + b"."
-    endless = b"}0" * MOST_OPCODES
-    many = b"N" * (2 * MOST_OPCODES)
+    nested = b")" + b"\x85" * (MAX_OPCODES - 10) + b"."
+    endless = b"}0" * MAX_OPCODES
+    many = b"N" * (2 * MAX_OPCODES)
     texts = (text("a" * 1000) + b"q\x00") * 2000
     tracemalloc.start()
     try:

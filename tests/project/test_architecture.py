@@ -24,11 +24,11 @@ OURS = {
 HOST = frozenset({"tensorflow", "tf_keras"})
 TFMOT = "tensorflow_model_optimization"
 WRITTEN = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
-MOST_LINES = 400
+MAX_LINES = 400
 # Most modules in a package, and at the top of a distribution.
-MOST_MODULES, MOST_TOP_MODULES = 16, 10
+MAX_MODULES, MAX_TOP_MODULES = 16, 10
 # Most lines of a function's body, without its docstring.
-MOST_BODY_LINES = 50
+MAX_BODY_LINES = 50
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def test_packages_can_be_overlooked() -> None:
         for folder in (top, *top.rglob("*"))
         if (folder / "__init__.py").is_file()
         and len(modules := [path for path in folder.glob("*.py") if path.stem != "__init__"])
-        > (MOST_TOP_MODULES if folder == top else MOST_MODULES)
+        > (MAX_TOP_MODULES if folder == top else MAX_MODULES)
     }
     assert crowded == {}
 
@@ -243,10 +243,10 @@ def body_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 
 def too_long(path: Path) -> Iterator[str]:
     text = path.read_text(encoding="utf-8")
-    if (lines := len(text.splitlines())) > MOST_LINES:
+    if (lines := len(text.splitlines())) > MAX_LINES:
         yield f"{lines} lines"
     for node in functions(ast.parse(text)):
-        if (lines := body_lines(node)) > MOST_BODY_LINES:
+        if (lines := body_lines(node)) > MAX_BODY_LINES:
             yield f"{node.name}: {lines} lines"
 
 

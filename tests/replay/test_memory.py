@@ -86,7 +86,7 @@ def test_a_content_that_is_too_large_is_refused() -> None:
     with pytest.raises(InputError, match="at least the 5 patterns in the state, got 4"):
         small.load(large.content)
     assert len(small) == 0
-    small.load(large.content.taken(np.array([4, 0])))
+    small.load(large.content.select(np.array([4, 0])))
     np.testing.assert_array_equal(small.codes, large.codes[[4, 0]])
 
 

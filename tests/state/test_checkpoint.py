@@ -31,7 +31,7 @@ from states import contents, patterns, put, state, value
 @pytest.fixture(autouse=True)
 def tensors_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give tensors a file of their own, as those of a trunk have."""
-    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", 0)
+    monkeypatch.setattr("lrtflite.state.writing.MAX_INLINE", 0)
 
 
 @pytest.fixture
@@ -79,7 +79,7 @@ def test_a_commit_writes_what_changed(checkpoint: Checkpoint, tmp_path: Path) ->
     checkpoint.commit(state(0))
     content = checkpoint.commit(state(1, rows=40))
     before = contents(tmp_path)
-    later = content.placed([np.array([2, k, 0], np.float32) for k in range(2)], np.arange(2))
+    later = content.with_rows([np.array([2, k, 0], np.float32) for k in range(2)], np.arange(2))
     checkpoint.commit(state(2, memory=later))
     after = contents(tmp_path)
     gone = {"state-00000000.safetensors", "rows-00000000.safetensors"}
@@ -110,7 +110,9 @@ def test_dead_rows_are_dropped_once_they_outweigh_live_ones(
     most = 0
     for number in range(20):
         rows = [np.array([number, k, 0], np.float32) for k in range(10)]
-        content = content.placed(rows, np.random.default_rng(number).choice(30, 10, replace=False))
+        content = content.with_rows(
+            rows, np.random.default_rng(number).choice(30, 10, replace=False)
+        )
         expected = content.rows.all()
         content = checkpoint.commit(state(number, memory=content))
         np.testing.assert_array_equal(content.rows.all(), expected)
@@ -124,7 +126,7 @@ def test_many_small_sessions_share_files(checkpoint: Checkpoint, tmp_path: Path)
     checkpoint.load()
     content = patterns(0, 0)
     for number in range(80):
-        content = content.placed([np.full(3, number, np.float32)], np.array([number]))
+        content = content.with_rows([np.full(3, number, np.float32)], np.array([number]))
         content = checkpoint.commit(state(number, memory=content))
     assert len(names(tmp_path, "rows")) <= 34
     np.testing.assert_array_equal(newest_state(tmp_path).memory.rows.all()[:, 0], np.arange(80))
@@ -320,7 +322,7 @@ def test_a_deleted_or_exchanged_folder_is_not_written(tmp_path: Path) -> None:
 def test_a_large_memory_is_never_in_ram(checkpoint: Checkpoint) -> None:
     row = np.zeros((1 << 18,), np.float32)  # a latent of 1 MB
     empty = Content.empty(row.shape, row.dtype)
-    memory = empty.placed([row] * 100, np.arange(100))
+    memory = empty.with_rows([row] * 100, np.arange(100))
     tracemalloc.start()
     try:
         checkpoint.commit(state(1, memory=memory))
@@ -337,7 +339,7 @@ def test_a_commit_after_reopening_takes_the_newest_tensors(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A small tensor is first in a shared file with the trunk, then in the generation itself."""
-    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", 100)
+    monkeypatch.setattr("lrtflite.state.writing.MAX_INLINE", 100)
     put(tmp_path, 1, 2, 3, 4)
     with contextlib.closing(Checkpoint(tmp_path)) as checkpoint:
         found = checkpoint.load()

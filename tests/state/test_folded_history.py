@@ -210,7 +210,7 @@ def test_crafted_folded_sessions_are_refused(
     assert str(caught.value).isprintable()
 
 
-@pytest.mark.parametrize("name", ["MOST_FOLDED", "MOST_TAUGHT"])
+@pytest.mark.parametrize("name", ["MAX_FOLDED", "MAX_TAUGHT"])
 def test_more_folded_sessions_than_the_limit(
     tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -268,7 +268,7 @@ def test_learning_renaming_and_forgetting_reach_folded_sessions(
     open_learner: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lrtflite.state.history.BLOCK", 2)
-    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE_HISTORY", 0)
+    monkeypatch.setattr("lrtflite.state.writing.MAX_INLINE_HISTORY", 0)
     path = tmp_path / "state"
     with open_learner(path) as learner:
         for number in range(6):

@@ -17,7 +17,7 @@ from lrtflite.state.folder import name_of, newest_state, temporary
 from lrtflite.state.history import Folded, History, TaughtSession
 from lrtflite.state.reading import State, open_state, read_opened
 from lrtflite.state.record import Record
-from lrtflite.state.writing import Written, write_generation
+from lrtflite.state.writing import Generation, write_generation
 from states import contents, patterns, state
 
 SESSIONS = 12
@@ -26,7 +26,7 @@ SESSIONS = 12
 @pytest.fixture(autouse=True)
 def tensors_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give tensors a file of their own, as those of a trunk have; flush nothing, to save time."""
-    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", 0)
+    monkeypatch.setattr("lrtflite.state.writing.MAX_INLINE", 0)
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
@@ -38,7 +38,7 @@ def taught(number: int, memory: Content, *, trunk: int = 0) -> State:
 
 
 def one_more(memory: Content) -> Content:
-    return memory.placed([np.array([0, len(memory), 0], np.float32)], np.array([len(memory)]))
+    return memory.with_rows([np.array([0, len(memory), 0], np.float32)], np.array([len(memory)]))
 
 
 def teach(folder: Path, last: int, *, trunk: Callable[[int], int] = lambda _: 0) -> None:
@@ -182,7 +182,7 @@ def share_as_before(folder: Path) -> None:
     11 and 12 share their tensors, and rows. Generation 0 shares none; it was kept as a spare.
     """
     folder.mkdir()
-    none = Written(-1, Record({}))
+    none = Generation(-1, Record({}))
     before, memory = none, patterns(0, 0)
     for number in range(SESSIONS + 1):
         found = taught(number, memory, trunk=min(number, 1))

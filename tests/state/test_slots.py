@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from lrtflite.errors import InputError, NoFreeSlot
-from lrtflite.state.slots import Slots, for_each
+from lrtflite.state.slots import Slots, broadcast_slots
 
 SLOTS = Slots(("cup", None, "ball", None))
 
@@ -19,16 +19,16 @@ def test_a_new_label_takes_the_first_free_slot() -> None:
 
 def test_one_label_each() -> None:
     placed, slots = SLOTS.place_all(["ball", "shoe", "ball", "hat", "cup"])
-    np.testing.assert_array_equal(for_each(placed, 5), [2, 1, 2, 3, 0])
+    np.testing.assert_array_equal(broadcast_slots(placed, 5), [2, 1, 2, 3, 0])
     assert slots.labels == ("cup", "shoe", "ball", "hat")
 
 
 def test_one_label_for_all() -> None:
     placed, slots = SLOTS.place_all("ball")
-    np.testing.assert_array_equal(for_each(placed, 3), [2, 2, 2])
+    np.testing.assert_array_equal(broadcast_slots(placed, 3), [2, 2, 2])
     assert slots == SLOTS
     placed, slots = SLOTS.place_all(slot=1)
-    np.testing.assert_array_equal(for_each(placed, 3), [1, 1, 1])
+    np.testing.assert_array_equal(broadcast_slots(placed, 3), [1, 1, 1])
     assert slots.labels[1] == "class 1"
 
 
@@ -68,7 +68,7 @@ def test_errors_say_what_to_do() -> None:
     with pytest.raises(InputError, match=r"known label \(cup, ball\), got 'hat'"):
         SLOTS.find("hat")
     with pytest.raises(InputError, match="2 for 3 frames"):
-        for_each(SLOTS.place_all(["cup", "ball"])[0], 3)
+        broadcast_slots(SLOTS.place_all(["cup", "ball"])[0], 3)
     with pytest.raises(InputError, match="one line of text"):
         SLOTS.rename("cup", "  ")
     with pytest.raises(InputError, match="not taken, got 'ball'"):

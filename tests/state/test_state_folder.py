@@ -23,7 +23,7 @@ from states import put, state, value
 @pytest.fixture(autouse=True)
 def tensors_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     """Give tensors a file of their own, as those of a trunk have."""
-    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", 0)
+    monkeypatch.setattr("lrtflite.state.writing.MAX_INLINE", 0)
 
 
 def names(folder: Path, kind: str = "") -> list[str]:

@@ -15,15 +15,15 @@ from lrtflite.errors import LrtfliteError
 from lrtflite.state.folder import newest_state
 
 # A session: label, kind of object, day on which it is seen.
-Taught = tuple[str, int, int]
+TeachingReport = tuple[str, int, int]
 # Three devices with classes in common and classes of their own, in different orders.
-KITCHEN: list[Taught] = [("mug", 0, 1), ("pan", 1, 1), ("mug", 0, 2)]
-OFFICE: list[Taught] = [("pen", 2, 3), ("mug", 0, 3), ("book", 3, 3)]
-HALL: list[Taught] = [("hat", 4, 4), ("pan", 1, 4)]
+KITCHEN: list[TeachingReport] = [("mug", 0, 1), ("pan", 1, 1), ("mug", 0, 2)]
+OFFICE: list[TeachingReport] = [("pen", 2, 3), ("mug", 0, 3), ("book", 3, 3)]
+HALL: list[TeachingReport] = [("hat", 4, 4), ("pan", 1, 4)]
 LABELS = ("mug", "pan", "pen", "book", "hat")
 
 
-def teach(bundle: Path, state: Path, *sessions: Taught, seed: int = 0) -> Path:
+def teach(bundle: Path, state: Path, *sessions: TeachingReport, seed: int = 0) -> Path:
     """Teach 20 patterns in each session; return the state folder."""
     with Learner.open(bundle, state, seed=seed) as learner:
         for label, kind, day in sessions:

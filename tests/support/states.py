@@ -18,7 +18,7 @@ def patterns(number: int, count: int) -> Content:
     """Return a memory whose rows hold `number` and their place."""
     rows = [np.array([number, k, 0], np.float32) for k in range(count)]
     empty = Content.empty(ROW, np.dtype(np.float32))
-    return empty.placed(rows, np.arange(count), slots=np.zeros(count, np.int32))
+    return empty.with_rows(rows, np.arange(count), slots=np.zeros(count, np.int32))
 
 
 def meta_of(number: int, **changes: Any) -> dict[str, Any]:

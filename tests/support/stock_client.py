@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 # Most steps until the loss has to be a tenth of the first one.
-MOST_STEPS = 60
+MAX_STEPS = 60
 # Frames of each class that are taught, and that are held out.
 TAUGHT, HELD_OUT = 20, 10
 # Slots of the two classes.
@@ -74,7 +74,7 @@ def main(module: str, bundle: Path) -> dict[str, Any]:
     call(head, "begin", counts=counts)
     rng = np.random.default_rng(0)
     losses: list[float] = []
-    while len(losses) < MOST_STEPS and not (losses and losses[-1] < 0.1 * losses[0]):
+    while len(losses) < MAX_STEPS and not (losses and losses[-1] < 0.1 * losses[0]):
         rows = rng.integers(0, len(taught), batch)
         targets = np.eye(slots, dtype=np.float32)[truth[rows]]
         losses.append(float(call(head, "train", latents=taught[rows], targets=targets)["loss"][0]))

@@ -38,7 +38,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True, params=[0, 1 << 20], ids=["apart", "inline"])
 def tensors(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
     """Give tensors a file of their own, as those of a trunk have, or put them into the state's."""
-    monkeypatch.setattr("lrtflite.state.writing.MOST_INLINE", request.param)
+    monkeypatch.setattr("lrtflite.state.writing.MAX_INLINE", request.param)
 
 
 def commit(checkpoint: Checkpoint) -> None:
@@ -234,7 +234,7 @@ def test_flipped_bits_and_missing_ends_after_many_sessions(tmp_path: Path) -> No
     checkpoint.load()
     for number in range(last + 1):
         row = np.array([0, number, 0], np.float32)
-        memory = memory.placed([row], np.array([number]))
+        memory = memory.with_rows([row], np.array([number]))
         memory = checkpoint.commit(state(number, memory=memory))
     checkpoint.close()
     files, lost = contents(folder), set()

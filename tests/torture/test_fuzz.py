@@ -44,7 +44,7 @@ from states import contents, meta_of, put, state, write_all
 
 EXAMPLES = int(os.environ.get("LRTFLITE_FUZZ", "60"))
 # Bytes that reading a small file may take: some headers and arrays, and the reader's own objects.
-MOST_RAM = 64 << 20
+MAX_RAM = 64 << 20
 
 fuzzed = settings(
     max_examples=EXAMPLES,
@@ -88,7 +88,7 @@ def within_limits() -> Iterator[None]:
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < MOST_RAM
+    assert peak < MAX_RAM
 
 
 def json_of(demo: Path) -> dict[str, Any]:
@@ -271,8 +271,8 @@ def encoded_pictures() -> list[bytes]:
 
 
 PICTURES = encoded_pictures()
-# Pixels, so that no edited header asks for more RAM than `MOST_RAM`.
-MOST_PIXELS = 1 << 20
+# Pixels, so that no edited header asks for more RAM than `MAX_RAM`.
+MAX_PIXELS = 1 << 20
 
 
 @pytest.mark.filterwarnings("ignore")  # Pillow warns about what it goes on to read
@@ -287,7 +287,7 @@ def test_bytes_of_a_picture(
 ) -> None:
     path = tmp_path / "picture.png"
     path.write_bytes(edited(PICTURES[which], changes))
-    with mock.patch.object(image_file, "MOST_PIXELS", MOST_PIXELS), within_limits():
+    with mock.patch.object(image_file, "MAX_PIXELS", MAX_PIXELS), within_limits():
         read(path)
 
 

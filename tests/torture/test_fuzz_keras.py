@@ -143,5 +143,5 @@ def test_a_list_in_place_of_a_text_is_refused(tmp_path: Path) -> None:
     """A list can hold one long text any number of times, so none is read."""
     with h5py.File(tmp_path / "own.h5", "w") as file:
         file.attrs["model_config"] = [json.dumps(CONFIG)] * 3
-    with pytest.raises(ModelError, match="an odd attribute model_config"):
+    with pytest.raises(ModelError, match="an invalid attribute model_config"):
         read_keras_file(tmp_path / "own.h5")

@@ -25,13 +25,13 @@ class Names:
     """A learner that knows three classes and reads its answer from a frame's grey."""
 
     learned: tuple[str, ...] = ("mug", "cup", "hat")
-    tells_familiarity: bool = True
+    reports_familiarity: bool = True
 
     def predict(self, frame: np.ndarray, *, top: int) -> list[list[Prediction]]:
         assert top == 1
         grey = int(frame[0, 0, 0])
         slot = NO_SLOT if grey == 9 else grey
-        familiarity = FAMILIARITY[grey] if self.tells_familiarity else None
+        familiarity = FAMILIARITY[grey] if self.reports_familiarity else None
         return [[Prediction(ANSWERS[grey], 0.5, slot, familiarity)]]
 
 
@@ -94,7 +94,7 @@ def test_the_limit_of_refusals_is_passed_on() -> None:
 
 
 def test_a_head_that_does_not_tell_has_no_thresholds() -> None:
-    found = judged([("mug", 1)], Names(tells_familiarity=False))
+    found = judged([("mug", 1)], Names(reports_familiarity=False))
     assert (found.accuracy, found.unknown) == (1.0, None)
 
 

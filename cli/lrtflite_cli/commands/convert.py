@@ -67,7 +67,7 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
 
         def stage(text: str) -> None:
             # TensorFlow's lazy imports can swallow a KeyboardInterrupt.
-            if interrupts.came():
+            if interrupts.was_interrupted():
                 raise KeyboardInterrupt
             show(text)
 

@@ -63,7 +63,7 @@ def command(
     from lrtflite.data.overview import overview
     from lrtflite.data.sheet import check_drawing, contact_sheet
     from lrtflite.errors import InputError
-    from lrtflite.files.atomic import check_writable, write_whole, writing
+    from lrtflite.files.atomic import check_writable, write_atomic, writing
 
     if sheet is not None:
         if not sheet.lower().endswith(".png"):
@@ -83,7 +83,7 @@ def command(
         with raising():
             drawn = contact_sheet(source)
             with writing(sheet):
-                write_whole(Path(sheet).expanduser(), drawn)
+                write_atomic(Path(sheet).expanduser(), drawn)
         say(f"wrote {sheet}", err=True)
 
 

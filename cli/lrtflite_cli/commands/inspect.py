@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lrtflite.arguments import printable
-from lrtflite.bundle.feeding import MOST_STEPS
+from lrtflite.bundle.feeding import MAX_STEPS
 from lrtflite.counted import classes_text, counted
 from lrtflite_cli.terminal.output import say, say_json
 
@@ -116,7 +116,7 @@ def _knows(bundle: Bundle) -> str:
 def _steps(feeding: Feeding) -> str:
     if feeding.least_steps == feeding.most_steps:
         return f"{feeding.least_steps} steps"
-    most = f", at most {feeding.most_steps}" if feeding.most_steps < MOST_STEPS else ""
+    most = f", at most {feeding.most_steps}" if feeding.most_steps < MAX_STEPS else ""
     return f"at least {feeding.least_steps} steps{most}{_extra(feeding)}"
 
 

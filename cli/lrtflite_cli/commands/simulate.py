@@ -76,7 +76,7 @@ def command(
 
 def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> None:
     """Simulate, write and print; if the run ends early, deliver the sessions completed so far."""
-    from lrtflite.files.deferred_signals import undisturbed
+    from lrtflite.files.deferred_signals import deferred_signals
     from lrtflite_firmware_sim import simulate
     from lrtflite_firmware_sim.reporting.deliver import STDOUT
     from lrtflite_firmware_sim.reporting.summary import summary
@@ -90,7 +90,7 @@ def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> N
         if not stopped:
             raise
         [result], failure = stopped, error
-    with undisturbed():
+    with deferred_signals():
         try:
             delivered = delivery.write(result)
         finally:
@@ -100,7 +100,7 @@ def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> N
             else:
                 say(summary(result))
     line = _ending(result, delivered)
-    if failure is not None and interrupts.came():
+    if failure is not None and interrupts.was_interrupted():
         raise Interrupted(line) from failure
     if isinstance(failure, LrtfliteError) or delivered.errors:
         raise LrtfliteError(line) from failure

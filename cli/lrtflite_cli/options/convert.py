@@ -17,7 +17,7 @@ from lrtflite_cli.options.rates import rate_options
 from lrtflite_cli.options.table import table_option
 
 if TYPE_CHECKING:
-    from lrtflite_converters.request.defaults import Place
+    from lrtflite_converters.request.defaults import SplitPoint
 
 POSITIVE = click.IntRange(min=1)
 
@@ -107,12 +107,12 @@ def _slots() -> tuple[Callable[[Any], Any], ...]:
 
 
 def _learning() -> tuple[Callable[[Any], Any], ...]:
-    from lrtflite_converters.request.defaults import Place
+    from lrtflite_converters.request.defaults import SplitPoint
     from lrtflite_converters.request.presets import PRESETS
     from lrtflite_converters.request.strategies import STRATEGIES, default_strategy
 
     network = next(iter(NETWORKS.values()))
-    pooled, below = Place(network, network.pooled), Place(network, network.lowest_quick)
+    pooled, below = SplitPoint(network, network.pooled), SplitPoint(network, network.lowest_quick)
     strategies = "; ".join(f"{name}: {entry.summary}" for name, entry in STRATEGIES.items())
     return (
         table_option(
@@ -147,7 +147,7 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
     )
 
 
-def _feeding(pooled: Place, below: Place) -> tuple[Callable[[Any], Any], ...]:
+def _feeding(pooled: SplitPoint, below: SplitPoint) -> tuple[Callable[[Any], Any], ...]:
     """Return the options of mini-batches, memory and rates, with the defaults for both places."""
     from lrtflite_converters.request import defaults
     from lrtflite_converters.request.defaults import sgd_feeding, sgd_rates

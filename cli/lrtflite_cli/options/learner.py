@@ -10,7 +10,7 @@ import click
 
 from lrtflite.options import LearnerOptions
 from lrtflite.replay.policies import POLICIES
-from lrtflite.runtime.model import AUTO, MOST_THREADS, RUNTIMES, TRUNK_THREADS
+from lrtflite.runtime.model import AUTO, MAX_THREADS, RUNTIMES, TRUNK_THREADS
 from lrtflite.tables.table import first_sentence
 from lrtflite_cli.options.table import table_option
 
@@ -62,7 +62,7 @@ def runtime_options() -> Callable[[Any], Any]:
     return all_of(
         click.option(
             "--threads",
-            type=click.IntRange(1, MOST_THREADS),
+            type=click.IntRange(1, MAX_THREADS),
             help="Threads of the TFLite runtime.",
             show_default="1 where only the last layer trains; else all cores, at most "
             f"{TRUNK_THREADS}",

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 # Limits below which quantised features get a warning, not fitted to data: features with 24 dB lost
 # nothing measurable, and those without corrected biases have 13 dB.
-LEAST_SNR_DB, LEAST_AGREEMENT = 15.0, 0.95
+MIN_SNR_DB, MIN_AGREEMENT = 15.0, 0.95
 # Calibration frames below which ranges may be too small.
 FEW_FRAMES = 32
 # Version of the older runtime that bundles support.
@@ -37,11 +37,11 @@ def caution(*, replay_size: int | None, batch_size: int | None = None) -> None:
 def quantisation_warnings(found: Quantisation) -> list[str]:
     """Return a line for each weakness of quantised features, with what to try."""
     poor = []
-    if found.snr_db < LEAST_SNR_DB:
-        poor.append(f"a signal-to-noise ratio of {found.snr_db:.1f} dB, below {LEAST_SNR_DB:g}")
-    if found.agreement is not None and found.agreement < LEAST_AGREEMENT:
+    if found.snr_db < MIN_SNR_DB:
+        poor.append(f"a signal-to-noise ratio of {found.snr_db:.1f} dB, below {MIN_SNR_DB:g}")
+    if found.agreement is not None and found.agreement < MIN_AGREEMENT:
         poor.append(
-            f"{100 * found.agreement:.1f} % equal predictions, below {100 * LEAST_AGREEMENT:g}"
+            f"{100 * found.agreement:.1f} % equal predictions, below {100 * MIN_AGREEMENT:g}"
         )
     warnings = []
     if poor:

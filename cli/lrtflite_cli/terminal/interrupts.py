@@ -45,7 +45,7 @@ class Interrupted(Exception):
     """Raised when a signal ended the command; the message is its line on stderr."""
 
 
-def came() -> bool:
+def was_interrupted() -> bool:
     """Return whether a signal has come since `leave_at_once` or `forget`."""
     return _came_at is not None
 

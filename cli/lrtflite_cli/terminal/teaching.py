@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 from lrtflite.counted import classes_text, counted
 
 if TYPE_CHECKING:
-    from lrtflite.workbench.teaching import Taught
+    from lrtflite.workbench.teaching import TeachingReport
 
 # Held-out accuracy below which a class is listed as weak.
 WEAK = 0.8
 
 
-def taught_as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -> str:
+def taught_as_text(taught: TeachingReport, dataset: str, *, untested: Collection[str]) -> str:
     """Return a few lines for a terminal; `untested` classes were learned before."""
     from lrtflite.workbench.unknown import unknown_line
 
@@ -50,12 +50,12 @@ def taught_as_text(taught: Taught, dataset: str, *, untested: Collection[str]) -
     return "\n".join([*lines, f"next: {verify}; with new classes added: {later}"])
 
 
-def _tested(taught: Taught) -> str:
+def _tested(taught: TeachingReport) -> str:
     """Return a remark on the learner that was tested, where it is not the one that ships."""
     return ", before it was taught these too" if taught.everything else ""
 
 
-def taught_as_json(taught: Taught, skipped: tuple[str, ...]) -> str:
+def taught_as_json(taught: TeachingReport, skipped: tuple[str, ...]) -> str:
     """Return the result as JSON; `skipped` files were left out."""
     found = taught.evaluation
     unknown = None if found is None or found.unknown is None else asdict(found.unknown)

@@ -26,7 +26,7 @@ from lrtflite_converters.conversion.writing import (
 )
 from lrtflite_converters.foreign.features import read_features
 from lrtflite_converters.foreign.trial import try_features
-from lrtflite_converters.keras_models.network import LEAST_STRENGTH, MEAN_SQUARE, read_network
+from lrtflite_converters.keras_models.network import MEAN_SQUARE, MIN_STRENGTH, read_network
 from lrtflite_converters.quantise.calibration import Calibration
 from lrtflite_converters.request.foreign import foreign_conversion
 from lrtflite_converters.request.options import Conversion, ConvertOptions
@@ -82,7 +82,7 @@ def make_bundle_of_features(
     """Write a bundle whose features are a `.tflite` file; see `make_bundle`."""
     stage(f"fitting {path.name} to the contract")
     features, origin = read_features(path, scaling, try_features(path, scaling))
-    training = options.training(max(features.strength / MEAN_SQUARE, LEAST_STRENGTH))
+    training = options.training(max(features.strength / MEAN_SQUARE, MIN_STRENGTH))
     labels = slot_labels(options, ())
     trunk = Trunk(Chain((), features.latent_shape))
     head = make_head(options, training, trunk, slots=len(labels), original=trunk.chain)

@@ -16,7 +16,7 @@ from lrtflite.files.atomic import replacing, writing
 from lrtflite.verification.child import run_child
 from lrtflite.verification.limits import TENSORFLOW_MB, trial_limits
 from lrtflite.verification.trial import packed
-from lrtflite_converters.export.request import FRAMES, Files, Learned
+from lrtflite_converters.export.request import FRAMES, Files, LearnedClasses
 
 Stage = Callable[[str], None]
 
@@ -37,7 +37,7 @@ class Exported:
 
 def export_model(
     bundle: Bundle,
-    learned: Learned | None,
+    learned: LearnedClasses | None,
     files: Files,
     *,
     frames: NDArray[np.uint8] | None = None,

@@ -23,7 +23,14 @@ from lrtflite_converters.export.classes import keep_classes
 from lrtflite_converters.export.folding import fold
 from lrtflite_converters.export.int8 import quantise
 from lrtflite_converters.export.metadata import model_metadata, with_files
-from lrtflite_converters.export.request import FLOAT, FRAMES, INT8, LABELS_FILE, LEARNED, Learned
+from lrtflite_converters.export.request import (
+    FLOAT,
+    FRAMES,
+    INT8,
+    LABELS_FILE,
+    LEARNED,
+    LearnedClasses,
+)
 from lrtflite_converters.export.settling import interpreter, settle
 from lrtflite_converters.tflite.graph import Graph
 from lrtflite_converters.tflite.graph_file import load, to_bytes
@@ -39,13 +46,13 @@ def in_child(stream: BinaryIO, path: str, name: str) -> bytes:
     with np.load(io.BytesIO(stream.read()), allow_pickle=False) as archive:
         arrays = dict(archive)
     frames = arrays.pop(FRAMES, None)
-    learned = Learned.from_arrays(arrays) if LEARNED in arrays else None
+    learned = LearnedClasses.from_arrays(arrays) if LEARNED in arrays else None
     header, content = made_model(bundle, learned, name=name, frames=frames)
     return json.dumps(header).encode() + b"\n" + content
 
 
 def made_model(
-    bundle: Bundle, learned: Learned | None, *, name: str, frames: NDArray[np.uint8] | None
+    bundle: Bundle, learned: LearnedClasses | None, *, name: str, frames: NDArray[np.uint8] | None
 ) -> tuple[dict[str, Any], bytes]:
     """Return the labels and the kind of numbers of an exported model, and its bytes."""
     contents = {each: bundle.content(each) for each in (FEATURES_FILE, HEAD_FILE)}
@@ -68,7 +75,9 @@ def made_model(
     return {"labels": learned.labels, "numbers": numbers}, content
 
 
-def inference_graph(bundle: Bundle, contents: Mapping[str, bytes], learned: Learned) -> Graph:
+def inference_graph(
+    bundle: Bundle, contents: Mapping[str, bytes], learned: LearnedClasses
+) -> Graph:
     """Return one graph in float32: a frame in, the probabilities of learned classes out."""
 
     def part(name: str, signature: str, prefix: str) -> Graph:
@@ -91,16 +100,16 @@ def inference_graph(bundle: Bundle, contents: Mapping[str, bytes], learned: Lear
     return graph
 
 
-def learned_as_converted(bundle: Bundle, head: bytes) -> Learned:
+def learned_as_converted(bundle: Bundle, head: bytes) -> LearnedClasses:
     """Return what the head had learned when it was converted."""
     model = interpreter(head)
     tensors = model.get_signature_runner("save")(zero=ZERO)
     learned = model.get_signature_runner("restore")(**tensors)["learned"] > 0
     named = {f"head/{name}": value for name, value in tensors.items()}
-    return Learned.of(named, learned.tolist(), bundle.manifest.labels, sessions=0)
+    return LearnedClasses.of(named, learned.tolist(), bundle.manifest.labels, sessions=0)
 
 
-def _facts(bundle: Bundle, learned: Learned, numbers: str) -> dict[str, Any]:
+def _facts(bundle: Bundle, learned: LearnedClasses, numbers: str) -> dict[str, Any]:
     """Return the facts about the model that its users may need."""
     manifest = bundle.manifest
     return {

@@ -69,7 +69,7 @@ class Files:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedClasses:
     """The tensors of both models after learning, and the learned slots with their labels."""
 
     tensors: Mapping[str, NDArray[Any]]
@@ -85,7 +85,7 @@ class Learned:
         labels: Sequence[str | None],
         *,
         sessions: int,
-    ) -> Learned:
+    ) -> LearnedClasses:
         slots = tuple(slot for slot, has in enumerate(learned) if has)
         names = tuple(labels[slot] or f"class {slot}" for slot in slots)
         if not slots:
@@ -102,14 +102,14 @@ class Learned:
         return {**self.tensors, LEARNED: np.frombuffer(json.dumps(facts).encode(), np.uint8)}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Learned:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> LearnedClasses:
         """Return what `to_arrays` returned as arrays."""
         facts = json.loads(arrays[LEARNED].tobytes())
         tensors = {name: values for name, values in arrays.items() if name != LEARNED}
         return cls(tensors, tuple(facts["slots"]), tuple(facts["labels"]), facts["sessions"])
 
 
-def read_learned(bundle: Bundle, path: Path | None) -> Learned | None:
+def read_learned(bundle: Bundle, path: Path | None) -> LearnedClasses | None:
     """Read a state folder or file; without a path, the bundle's initial state.
 
     None is a bundle without one, whose models may have learned before they were converted.
@@ -151,8 +151,10 @@ def check_float(bundle: Bundle) -> None:
         )
 
 
-def _learned(state: State) -> Learned:
+def _learned(state: State) -> LearnedClasses:
     meta = state.meta
     if len(meta["learned"]) != len(meta["labels"]):
         raise StateError("Expected as many labels as slots in the state", "restore it from a copy")
-    return Learned.of(state.arrays, meta["learned"], meta["labels"], sessions=meta["sessions"])
+    return LearnedClasses.of(
+        state.arrays, meta["learned"], meta["labels"], sessions=meta["sessions"]
+    )

@@ -18,7 +18,7 @@ from lrtflite_converters.tflite.signature import Outputs, SignedModule, saved
 # Inputs of `adapt`: its rate, the number of epochs that one pass stands for, and limits of r and d.
 ADAPT_SCALARS = ("adapt_rate", "epochs", "r_max", "d_max")
 # Maximum rate per epoch, below 1 because of the logarithm in `over_epochs`.
-MOST_ADAPT_RATE = 1.0 - 1e-6
+MAX_ADAPT_RATE = 1.0 - 1e-6
 # Argument below which three or five terms of a series are exact in float32.
 SMALL = 0.1
 
@@ -150,7 +150,7 @@ def over_epochs(rate: Tensor, epochs: Tensor) -> Tensor:
     so small arguments use the first terms of a series. The trick (1 + x) - 1 does not work,
     because graph optimisers cancel it.
     """
-    rate = tf.minimum(rate, MOST_ADAPT_RATE)
+    rate = tf.minimum(rate, MAX_ADAPT_RATE)
     s = rate / (2.0 - rate)
     s2 = s * s
     # -log(1 - rate) = 2 artanh(s)

@@ -14,7 +14,7 @@ from lrtflite_converters.features.sample_frames import wave_frames
 
 # Maximum number of standard deviations assumed for a normalised value. The largest value measured
 # was 39: ImageNet weights with ReLU instead of ReLU6, on photographs, noise and checkerboards.
-MOST_DEVIATIONS = 64
+MAX_DEVIATIONS = 64
 # Limit for unknown kinds of layers, far above the latents of any trained network.
 UNKNOWN = 1e4
 
@@ -34,8 +34,8 @@ def latent_range(network: Network, replay_layer: str) -> tuple[float, float]:
     """Return the limits of a latent: 0 to 6 after ReLU6.
 
     A plain ReLU has no upper limit, and Batch Renorm without an activation has neither limit, so
-    normalised values are assumed to be within MOST_DEVIATIONS. Values of other layers may be
-    MOST_DEVIATIONS times the largest that some frames give.
+    normalised values are assumed to be within MAX_DEVIATIONS. Values of other layers may be
+    MAX_DEVIATIONS times the largest that some frames give.
     """
     if network.architecture.reads_frames(replay_layer):
         return 0.0, 255.0
@@ -49,10 +49,10 @@ def latent_range(network: Network, replay_layer: str) -> tuple[float, float]:
             return 0.0, float(layer.max_value)
         layer = maker(layer.input)
     if not isinstance(layer, BatchRenorm):
-        highest = max(UNKNOWN, MOST_DEVIATIONS * _largest(network, replay_layer))
+        highest = max(UNKNOWN, MAX_DEVIATIONS * _largest(network, replay_layer))
         return max(lowest, -highest), highest
     gamma, beta = layer.gamma.numpy(), layer.beta.numpy()
-    spread = MOST_DEVIATIONS * np.abs(gamma)
+    spread = MAX_DEVIATIONS * np.abs(gamma)
     if lowest < 0:
         lowest = float(np.min(beta - spread))
     return lowest, float(np.max(beta + spread))

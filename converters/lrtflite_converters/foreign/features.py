@@ -11,11 +11,11 @@ import numpy as np
 import tensorflow as tf
 from numpy.typing import NDArray
 
-from lrtflite.contract.comparison import MOST_ROUNDING
+from lrtflite.contract.comparison import MAX_ROUNDING
 from lrtflite.errors import ModelError
 from lrtflite.runtime.model import Signature, Tensor
 from lrtflite.system.quiet import quiet_stderr
-from lrtflite_converters.features.latent_range import MOST_DEVIATIONS, UNKNOWN
+from lrtflite_converters.features.latent_range import MAX_DEVIATIONS, UNKNOWN
 from lrtflite_converters.features.sample_frames import pale_frames, wave_frames
 from lrtflite_converters.foreign.surgery import add_contract
 from lrtflite_converters.request.scaling import Scaling
@@ -40,7 +40,7 @@ class ForeignFeatures:
     def __init__(self, content: bytes, size: int, *, quantised: bool, where: str) -> None:
         """Try a model; raise ModelError if it does not take several frames at once."""
         self.content, self.input_size = content, size
-        self.rounding = MOST_ROUNDING if quantised else 0.0
+        self.rounding = MAX_ROUNDING if quantised else 0.0
         try:
             with quiet_stderr(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # newer versions recommend another package
@@ -59,7 +59,7 @@ class ForeignFeatures:
         self.latent_shape = tuple(int(n) for n in alone.shape[1:])
         pale = self._extract(pale_frames(SAMPLES, size, np.random.default_rng(0)))
         self.strength = float(np.square(pale).sum(axis=-1).mean())
-        highest = max(UNKNOWN, MOST_DEVIATIONS * float(np.abs(alone).max()))
+        highest = max(UNKNOWN, MAX_DEVIATIONS * float(np.abs(alone).max()))
         self.latent_range = (-highest, highest)
         self.signatures = {
             "extract": Signature(

@@ -23,7 +23,7 @@ Gradients = tuple[Tensor, ...]
 Pullback = Callable[[Tensor], Gradients]
 # A depthwise convolution becomes a product if it has at most this many pixel links and at least
 # this many patterns. With fewer patterns, building the matrices takes longer than it saves.
-MOST_LINKS = 1024
+MAX_LINKS = 1024
 FEWEST_PATTERNS = 8
 # Factor that turns any activation of at least 1e-30 into 1 once the product is clipped to -1..1.
 _STEEP = 1e30
@@ -77,7 +77,7 @@ def depthwise(
     With a `constant` kernel, the built-in op is used, which a delegate runs fastest.
     """
     window = Window.of(x, kernel, stride, edges)
-    small = window.links <= MOST_LINKS and (x.shape[0] or 0) >= FEWEST_PATTERNS
+    small = window.links <= MAX_LINKS and (x.shape[0] or 0) >= FEWEST_PATTERNS
     if small and not constant:
         return _depthwise_product(x, kernel, window)
 

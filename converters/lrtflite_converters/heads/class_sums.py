@@ -22,7 +22,7 @@ CONTRAST = 0.5
 # patterns, each left out in turn, have a familiarity below 0.05.
 SPREAD = 4.2
 # Minimum spread: identical frames have no spread, so rounding would decide.
-LEAST_SPREAD = 1e-3
+MIN_SPREAD = 1e-3
 # Factor of the logistic approximation of the normal distribution, which is accurate to 0.01.
 _LOGISTIC = 1.702
 
@@ -147,4 +147,4 @@ class ClassSums(tf.Module):
         free = tf.maximum(self.patterns - tf.reduce_sum(self.learned()), 1.0)
         features = float(self.sums.shape[1])
         spread = SPREAD / features**0.5 * tf.reduce_sum(self.within()) / free
-        return tf.maximum(spread, LEAST_SPREAD)
+        return tf.maximum(spread, MIN_SPREAD)

@@ -13,9 +13,9 @@ from lrtflite_converters.heads.head import softmax_over
 
 # Residual, relative to the target, at which a system counts as solved; and the maximum number of
 # steps.
-TOLERANCE, MOST_STEPS = 1e-4, 400
+TOLERANCE, MAX_STEPS = 1e-4, 400
 # Minimum divisor of the scores: a single class has distance 0 from the mean of all.
-LEAST_TEMPERATURE = 1e-3
+MIN_TEMPERATURE = 1e-3
 
 
 class Discriminant(tf.Module):
@@ -67,13 +67,13 @@ class Discriminant(tf.Module):
             self.weights * learned,
             diagonal=diagonal,
             tolerance=TOLERANCE,
-            most_steps=MOST_STEPS,
+            most_steps=MAX_STEPS,
         )
         self.weights.assign(weights)
         self.bias.assign(-tf.reduce_sum((centre + 0.5 * offsets) * weights, axis=-1))
         # Scores grow with the distances between classes, and so do their errors.
         distance = tf.reduce_sum(offsets * weights) / tf.maximum(tf.reduce_sum(learned), 1.0)
-        warmth = tf.maximum(temperature * distance, LEAST_TEMPERATURE)
+        warmth = tf.maximum(temperature * distance, MIN_TEMPERATURE)
         self.temperature.assign(tf.reshape(warmth, [1]))
 
     def forget(self, mask: Tensor) -> None:

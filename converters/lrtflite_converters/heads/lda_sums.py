@@ -13,7 +13,7 @@ from lrtflite_converters.heads.discriminant import Discriminant
 
 # Minimum variance of patterns of length 1; any shortfall is added evenly to all features. Identical
 # frames have no variance, so rounding would decide. Photographs have about 0.3.
-LEAST_VARIANCE = 0.01
+MIN_VARIANCE = 0.01
 
 
 class LdaSums(tf.Module):
@@ -72,7 +72,7 @@ class LdaSums(tf.Module):
         shrinkage = features / (features + patterns)
         within = self.classes.within()
         total = tf.reduce_sum(within) / patterns
-        missing = tf.maximum(LEAST_VARIANCE - total, 0.0)
+        missing = tf.maximum(MIN_VARIANCE - total, 0.0)
         ridge = (shrinkage * total + missing) / features
         share = (1.0 - shrinkage) / patterns
         sums = tf.convert_to_tensor(self.classes.sums)

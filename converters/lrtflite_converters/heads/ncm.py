@@ -13,7 +13,7 @@ from lrtflite_converters.heads.head import Head, Rates, softmax_over
 from lrtflite_converters.tflite.signature import Outputs
 
 # Minimum divisor of the cosines: a single class has the same direction as the mean of all.
-LEAST_TEMPERATURE = 1e-4
+MIN_TEMPERATURE = 1e-4
 SCALARS: Mapping[str, Sequence[str]] = {"consolidate": ("temperature",)}
 
 
@@ -55,7 +55,7 @@ class NcmHead(Head):
         centre = unit_rows(tf.reduce_sum(self.classes.sums, axis=0, keepdims=True))
         away = 1.0 - tf.reduce_sum(unit_rows(self.classes.sums) * centre, axis=-1)
         distance = tf.reduce_sum(away * learned) / tf.maximum(tf.reduce_sum(learned), 1.0)
-        warmth = tf.maximum(rates["temperature"] * distance, LEAST_TEMPERATURE)
+        warmth = tf.maximum(rates["temperature"] * distance, MIN_TEMPERATURE)
         self.temperature.assign(tf.reshape(warmth, [1]))
 
     def forget(self, mask: Tensor) -> None:

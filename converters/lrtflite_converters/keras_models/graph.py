@@ -12,7 +12,7 @@ from lrtflite.errors import ModelError
 from lrtflite.files.keras import Arrays, KerasFile
 
 # Maximum number of layers, and of models inside each other.
-MOST_LAYERS, MOST_DEPTH = 5000, 8
+MAX_LAYERS, MAX_DEPTH = 5000, 8
 MODELS = ("Functional", "Model", "Sequential")
 INPUT = "InputLayer"
 # Start of the kind of an operator on tensors, such as x + 1, and of its module in Keras 3.
@@ -85,9 +85,9 @@ class _Reader:
                 f"Expected a functional or sequential model in {self.file.name}, got {shown(kind)}",
                 "build the model from Keras's own layers with keras.Model or keras.Sequential",
             )
-        if depth > MOST_DEPTH:
+        if depth > MAX_DEPTH:
             raise ModelError(
-                f"Expected at most {MOST_DEPTH} models inside each other, got more in "
+                f"Expected at most {MAX_DEPTH} models inside each other, got more in "
                 f"{self.file.name}",
                 "build it from layers",
             )
@@ -163,9 +163,9 @@ class _Reader:
                 f"({_name(layer)})",
                 "build one that takes only the image",
             )
-        if len(self.nodes) >= MOST_LAYERS:
+        if len(self.nodes) >= MAX_LAYERS:
             raise ModelError(
-                f"Expected at most {MOST_LAYERS:,} layers in {self.file.name}, got more",
+                f"Expected at most {MAX_LAYERS:,} layers in {self.file.name}, got more",
                 "use a smaller model",
             )
         registered, kind = layer.get("registered_name"), str(layer["class_name"])

@@ -23,9 +23,9 @@ from lrtflite_converters.keras_models.graph import OPERATOR, Node
 
 layers = keras.layers
 # Maximum number of values in the output of a layer for one frame.
-MOST_VALUES = 1 << 27
+MAX_VALUES = 1 << 27
 # Smallest deviation that Keras's Normalization divides by.
-LEAST_DEVIATION = 1e-7
+MIN_DEVIATION = 1e-7
 
 
 def build_layer(builder: Builder, node: Node, inputs: Sequence[Any]) -> Any:
@@ -47,9 +47,9 @@ def build_layer(builder: Builder, node: Node, inputs: Sequence[Any]) -> Any:
             "save the model again",
         ) from error
     values = math.prod(int(n or 0) for n in output.shape[1:])
-    if not 0 < values <= MOST_VALUES:
+    if not 0 < values <= MAX_VALUES:
         raise ModelError(
-            f"Expected 1 to {MOST_VALUES:,} values from each layer, got {values:,} from {node}",
+            f"Expected 1 to {MAX_VALUES:,} values from each layer, got {values:,} from {node}",
             "use a smaller model",
         )
     return output
@@ -88,7 +88,7 @@ def scaling_of(node: Node) -> tuple[Any, Any] | None:
         if mean is None or variance is None:
             mean, variance = (array.ravel().tolist() for array in node.weights[:2])
         means, variances = np.ravel(mean), np.ravel(variance)
-        deviations = np.maximum(np.sqrt(variances), LEAST_DEVIATION)
+        deviations = np.maximum(np.sqrt(variances), MIN_DEVIATION)
         return (1 / deviations).tolist(), (-means / deviations).tolist()
     return None
 

@@ -31,7 +31,7 @@ QUICK_COMPUTATION = 87.2
 # features that the learning rate of the last layer was chosen for: 1.4 with ImageNet's weights,
 # 1.1 with the demo's.
 SAMPLES, MEAN_SQUARE = 6, 1.3
-LEAST_STRENGTH = 1e-3
+MIN_STRENGTH = 1e-3
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class OwnNetwork(Network):
         output = self.output(layer or self.architecture.pooled, pooled=pooled)
         frames = pale_frames(SAMPLES, self.input_size, np.random.default_rng(0))
         x = keras.Model(self.model.input, output)(self.scale(frames)).numpy()
-        return max(float(np.square(x).sum(axis=-1).mean()) / MEAN_SQUARE, LEAST_STRENGTH)
+        return max(float(np.square(x).sum(axis=-1).mean()) / MEAN_SQUARE, MIN_STRENGTH)
 
 
 def read_network(

@@ -12,7 +12,7 @@ from lrtflite_converters.quantise import MODES
 # predictions needs a few frames of each class.
 FRAMES = 200
 # Maximum number of calibration frames.
-MOST_FRAMES = 10_000
+MAX_FRAMES = 10_000
 # Default passes of fine-tuning over the calibration frames, and the mode that has them.
 EPOCHS, FINE_TUNING = 12, "qat"
 
@@ -43,7 +43,7 @@ class QuantiseOptions:
                 f"Expected --qat-epochs with --quantize {FINE_TUNING}, got {self.mode!r}",
                 "leave --qat-epochs out",
             )
-        whole_number("calibration_frames", self.frame_count, least=1, most=MOST_FRAMES)
+        whole_number("calibration_frames", self.frame_count, least=1, most=MAX_FRAMES)
         whole_number("qat_epochs", self.epoch_count)
 
     @property

@@ -19,7 +19,7 @@ REPLAY_SIZE, POLICY, CODEC = 1500, "algorithm1", "raw"
 # (docs/studies/trunk.md).
 REFIT_POLICY = "balanced"
 # Minimum number of steps in a session, so that a few pictures are enough to learn a class.
-LEAST_STEPS = 24
+MIN_STEPS = 24
 # Passes over a session, without and with a trunk, whose steps are slow.
 EPOCHS, TRUNK_EPOCHS = 4, 2
 # Extra steps of CWR* without a trunk, whose steps are quick, and the loss below which a session has
@@ -37,7 +37,7 @@ NATIVE = {"trunk_lr": 0.0003, "moment_rate": 0.0001}
 # (docs/studies/replay-layers.md).
 R_MAX, D_MAX = 3.0, 5.0
 # Maximum limits of r and d that a user may set. With these, Batch Renorm no longer clips anything.
-MOST_R, MOST_D = 1e6, 1e6
+MAX_R, MAX_D = 1e6, 1e6
 # Patterns passed to a closed form at a time: a session of five seconds of video is one call.
 GATHERED_AT_ONCE = 32
 # Temperatures of the closed forms, chosen on validation streams so that confidence matches
@@ -67,7 +67,7 @@ ADAPT_RATE = 5e-5
 
 
 @dataclass(frozen=True)
-class Place:
+class SplitPoint:
     """The place of a head: its network, its replay layer, and the length of its feature vector.
 
     `adapts` is True if the moments below the replay layer follow the data, `pooled` if the latents
@@ -90,13 +90,13 @@ class Place:
         return layers.index(self.replay_layer) >= layers.index(self.architecture.lowest_quick)
 
 
-def default_minibatch(place: Place) -> tuple[int, int]:
+def default_minibatch(place: SplitPoint) -> tuple[int, int]:
     """Return the size and the new patterns: as in the paper's app, or in its experiments."""
     is_pooled = place.pooled or place.replay_layer == place.architecture.pooled
     return (120, 20) if is_pooled else (128, 21)
 
 
-def sgd_feeding(place: Place) -> Feeding:
+def sgd_feeding(place: SplitPoint) -> Feeding:
     """Return the feeding of CWR* with SGD: full mini-batches, epochs, replay.
 
     Without a trunk, a session takes extra steps until it has been learned, and the head also
@@ -107,14 +107,14 @@ def sgd_feeding(place: Place) -> Feeding:
         batch_size=size,
         new_per_batch=new,
         epochs=TRUNK_EPOCHS if place.trains_trunk else EPOCHS,
-        least_steps=LEAST_STEPS,
+        least_steps=MIN_STEPS,
         extra_steps=0 if place.trains_trunk else EXTRA_STEPS,
         enough_loss=0.0 if place.trains_trunk else ENOUGH_LOSS,
         gathers=NOTHING if place.trains_trunk else SESSION,
     )
 
 
-def plain_feeding(place: Place) -> Feeding:
+def plain_feeding(place: SplitPoint) -> Feeding:
     """Return the feeding of a plain softmax layer: as CWR*, without extra steps and gathering.
 
     Nothing protects its old classes, so further steps on a session would cost them more.
@@ -122,12 +122,12 @@ def plain_feeding(place: Place) -> Feeding:
     return replace(sgd_feeding(place), extra_steps=0, enough_loss=0.0, gathers=NOTHING)
 
 
-def observing(place: Place) -> Feeding:
+def observing(place: SplitPoint) -> Feeding:
     """Return the feeding of a plain softmax layer whose regulariser sees the session again."""
     return replace(plain_feeding(place), gathers=SESSION)
 
 
-def cwr_rates(place: Place) -> dict[str, Rate]:
+def cwr_rates(place: SplitPoint) -> dict[str, Rate]:
     """Return the rates of CWR* with SGD; docs/studies/replay-layers.md explains the choice."""
     start = Rate(
         1.0, most=1.0, meaning="share of the known classes' mean that a new class starts from"
@@ -135,7 +135,7 @@ def cwr_rates(place: Place) -> dict[str, Rate]:
     return {**sgd_rates(place), "head_start": start}
 
 
-def ar1_rates(place: Place) -> dict[str, Rate]:
+def ar1_rates(place: SplitPoint) -> dict[str, Rate]:
     """Return the rates of CWR* above a trunk under Synaptic Intelligence."""
     return {
         **cwr_rates(place),
@@ -150,12 +150,12 @@ def ar1_rates(place: Place) -> dict[str, Rate]:
     }
 
 
-def naive_rates(place: Place) -> dict[str, Rate]:
+def naive_rates(place: SplitPoint) -> dict[str, Rate]:
     """Return the rates of a plain softmax layer above a trunk that never rests."""
     return {**sgd_rates(place), **resting(place, NEVER_RESTS)}
 
 
-def ewc_rates(place: Place) -> dict[str, Rate]:
+def ewc_rates(place: SplitPoint) -> dict[str, Rate]:
     return {
         **naive_rates(place),
         **importance(EWC_MAX_F, 1.0),
@@ -165,19 +165,19 @@ def ewc_rates(place: Place) -> dict[str, Rate]:
     }
 
 
-def lwf_rates(place: Place) -> dict[str, Rate]:
+def lwf_rates(place: SplitPoint) -> dict[str, Rate]:
     meaning = "largest share of the targets from answers before the session"
     return {**naive_rates(place), "distil_most": Rate(DISTIL_MOST, most=1.0, meaning=meaning)}
 
 
-def dslda_rates(place: Place) -> dict[str, Rate]:
+def dslda_rates(place: SplitPoint) -> dict[str, Rate]:
     shrinkage = Rate(
         DSLDA_SHRINKAGE, 1e-8, 1.0, "share of the identity in the covariance of all classes"
     )
     return {"shrinkage": shrinkage, **temperature(LDA_TEMPERATURE)}
 
 
-def resting(place: Place, least: float) -> dict[str, Rate]:
+def resting(place: SplitPoint, least: float) -> dict[str, Rate]:
     """Return the rate that lets a trunk rest, if there is one."""
     if not place.trains_trunk:
         return {}
@@ -192,7 +192,7 @@ def importance(max_f: float, rate: float) -> dict[str, Rate]:
     }
 
 
-def sgd_rates(place: Place) -> dict[str, Rate]:
+def sgd_rates(place: SplitPoint) -> dict[str, Rate]:
     """Return the rates of SGD on the last layer and on the trunk."""
     rates = {
         "lr": Rate(
@@ -215,7 +215,7 @@ def sgd_rates(place: Place) -> dict[str, Rate]:
     return rates
 
 
-def gathering(place: Place) -> Feeding:
+def gathering(place: SplitPoint) -> Feeding:
     """Return the feeding of a closed form: each pattern of the session once, nothing replayed."""
     return Feeding(
         batch_size=GATHERED_AT_ONCE,
@@ -227,7 +227,7 @@ def gathering(place: Place) -> Feeding:
     )
 
 
-def lda_feeding(place: Place) -> Feeding:
+def lda_feeding(place: SplitPoint) -> Feeding:
     """Return the feeding of a closed form; above a trunk, a few small steps and all of the memory.
 
     docs/studies/trunk.md shows accuracy against seconds.
@@ -244,7 +244,7 @@ def lda_feeding(place: Place) -> Feeding:
     )
 
 
-def lda_rates(place: Place) -> dict[str, Rate]:
+def lda_rates(place: SplitPoint) -> dict[str, Rate]:
     """Return the rates of a closed form, and those of SGD on a trunk below it."""
     rates = temperature(LDA_TEMPERATURE)
     if place.trains_trunk:
@@ -262,7 +262,7 @@ def temperature(value: float) -> dict[str, Rate]:
     }
 
 
-def renorm_rates(place: Place) -> dict[str, Rate]:
+def renorm_rates(place: SplitPoint) -> dict[str, Rate]:
     """Return the rates of Batch Renorm, if any of its layers trains or adapts."""
     rates: dict[str, Rate] = {}
     if place.adapts:
@@ -272,6 +272,6 @@ def renorm_rates(place: Place) -> dict[str, Rate]:
             meaning="share of a session's frames in the moments below the replay layer, per epoch",
         )
     if place.adapts or place.trains_trunk:
-        rates["r_max"] = Rate(R_MAX, 1.0, MOST_R, "greatest r of Batch Renorm")
-        rates["d_max"] = Rate(D_MAX, 0.0, MOST_D, "greatest d of Batch Renorm")
+        rates["r_max"] = Rate(R_MAX, 1.0, MAX_R, "greatest r of Batch Renorm")
+        rates["d_max"] = Rate(D_MAX, 0.0, MAX_D, "greatest d of Batch Renorm")
     return rates

@@ -9,14 +9,14 @@ from lrtflite.arguments import whole_number
 from lrtflite.bundle.training import Training
 from lrtflite.errors import ModelError
 from lrtflite.labels import new_labels
-from lrtflite.networks.architecture import MOST_CLASSES, Architecture
+from lrtflite.networks.architecture import MAX_CLASSES, Architecture
 from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
 from lrtflite.replay.memory import check_memory
 from lrtflite_converters.quantise.options import QuantiseOptions
 from lrtflite_converters.request.defaults import (
     CODEC,
     MEASURED_FEATURES,
-    Place,
+    SplitPoint,
 )
 from lrtflite_converters.request.presets import PRESETS
 from lrtflite_converters.request.strategies import STRATEGIES, Strategy, default_strategy
@@ -131,8 +131,8 @@ class Conversion(ConvertOptions):
             self.codec or CODEC,
         )
 
-    def place(self, features: float) -> Place:
-        return Place(self.architecture, self.layer, features, self.adapt_moments, self.pooled)
+    def place(self, features: float) -> SplitPoint:
+        return SplitPoint(self.architecture, self.layer, features, self.adapt_moments, self.pooled)
 
     def training(self, features: float) -> Training:
         """Return the training of a head with this length of its feature vector."""
@@ -212,9 +212,9 @@ class Conversion(ConvertOptions):
             )
 
     def _check_classes(self) -> None:
-        if self.classes is not None and not 1 <= self.classes <= MOST_CLASSES:
+        if self.classes is not None and not 1 <= self.classes <= MAX_CLASSES:
             raise ModelError(
-                f"Expected 1 to {MOST_CLASSES:,} classes, got {self.classes:,}",
+                f"Expected 1 to {MAX_CLASSES:,} classes, got {self.classes:,}",
             )
         if self.classes is not None and self.classes < len(self.labels):
             raise ModelError(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from lrtflite.bundle.training import Rate, Training
 from lrtflite.errors import ModelError
 from lrtflite.tables.table import Table
-from lrtflite_converters.request.defaults import Place
+from lrtflite_converters.request.defaults import SplitPoint
 
 # Mini-batch of the paper's experiments, and the new patterns in it.
 PAPER_BATCH, PAPER_NEW = 128, 21
@@ -46,9 +46,9 @@ class Preset:
 
     summary: str
     strategies: tuple[str, ...]
-    change: Callable[[Place, Training], Training]
+    change: Callable[[SplitPoint, Training], Training]
 
-    def check(self, name: str, strategy: str, place: Place) -> None:
+    def check(self, name: str, strategy: str, place: SplitPoint) -> None:
         """Raise ModelError if the preset has no values for a strategy or a place."""
         if strategy not in self.strategies:
             raise ModelError(
@@ -63,7 +63,7 @@ class Preset:
             )
 
 
-def as_in_the_paper(place: Place, training: Training) -> Training:
+def as_in_the_paper(place: SplitPoint, training: Training) -> Training:
     """Return the training with the values of the paper's section 6 and its appendix."""
     reads_frames = place.architecture.reads_frames(place.replay_layer)
     moments = PAPER_NATIVE_MOMENT_RATE if reads_frames else PAPER_MOMENT_RATE

@@ -18,7 +18,7 @@ from lrtflite_converters.request.defaults import (
     POLICY,
     REFIT_POLICY,
     REPLAY_SIZE,
-    Place,
+    SplitPoint,
     ar1_rates,
     cwr_rates,
     dslda_rates,
@@ -48,35 +48,35 @@ class Strategy:
 
     summary: str
     head: str
-    rates: Callable[[Place], dict[str, Rate]] = cwr_rates
-    feeding: Callable[[Place], Feeding] = sgd_feeding
+    rates: Callable[[SplitPoint], dict[str, Rate]] = cwr_rates
+    feeding: Callable[[SplitPoint], Feeding] = sgd_feeding
     regulariser: str = "none"
     trunk: bool | None = None
     replay_size: int = REPLAY_SIZE
     trunk_head: str = ""
 
-    def head_at(self, place: Place) -> str:
+    def head_at(self, place: SplitPoint) -> str:
         """Return the name of the head at a place."""
         return self.trunk_head if self.trunk_head and place.trains_trunk else self.head
 
-    def top(self, place: Place) -> str:
+    def top(self, place: SplitPoint) -> str:
         """Return the layer at which the trunk ends."""
         architecture = place.architecture
         if self.trunk_head and place.trains_trunk:
             return architecture.refits_at(place.replay_layer)
         return architecture.pooled
 
-    def memory_at(self, place: Place) -> tuple[int, str]:
+    def memory_at(self, place: SplitPoint) -> tuple[int, str]:
         """Return the default number of latents in the memory, and the default policy."""
         if self.trunk_head and place.trains_trunk:
             return REPLAY_SIZE, REFIT_POLICY
         return self.replay_size, POLICY
 
-    def training(self, place: Place) -> Training:
+    def training(self, place: SplitPoint) -> Training:
         """Return the default training at a place."""
         return Training(self.feeding(place), {**self.rates(place), **renorm_rates(place)})
 
-    def check(self, name: str, place: Place) -> None:
+    def check(self, name: str, place: SplitPoint) -> None:
         """Raise ModelError if the strategy does not fit the replay layer."""
         if self.trunk is None or self.trunk == place.trains_trunk:
             return
@@ -157,6 +157,6 @@ STRATEGIES: Table[Strategy] = Table(
 )
 
 
-def default_strategy(place: Place) -> str:
+def default_strategy(place: SplitPoint) -> str:
     """Return the name of the default strategy at a place."""
     return "ar1free" if place.trains_trunk else "cwr"

@@ -16,9 +16,9 @@ from lrtflite_converters.training.parameter import ObservedStep, Parameter, Sgd,
 from lrtflite_converters.training.regularisers.regulariser import Regulariser
 
 # Target size in bytes of the largest array of a part, which should stay in the cache. At most
-# MOST_PARTS parts are used, because each makes the graph longer.
+# MAX_PARTS parts are used, because each makes the graph longer.
 PART_BYTES = 2 << 20
-MOST_PARTS = 8
+MAX_PARTS = 8
 # Rates that `train` takes for the trunk, and those for its Batch Renorm.
 TRUNK_SCALARS, RENORM_SCALARS = ("trunk_lr",), ("moment_rate", "r_max", "d_max")
 
@@ -125,7 +125,7 @@ class Trunk(tf.Module):
     def _sizes(self, latents: Tensor) -> tuple[int, ...]:
         """Return the number of patterns in each part, as even as possible."""
         batch, largest = latents.shape[0], 4 * self.chain.largest
-        parts = min(MOST_PARTS, batch, max(1, round(batch * largest / PART_BYTES)))
+        parts = min(MAX_PARTS, batch, max(1, round(batch * largest / PART_BYTES)))
         return tuple(len(part) for part in np.array_split(np.arange(batch), parts))
 
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from lrtflite import errors
 from lrtflite.bundle.training import Training
 from lrtflite.errors import LrtfliteError
-from lrtflite.files.deferred_signals import undisturbed
+from lrtflite.files.deferred_signals import deferred_signals
 from lrtflite.files.scratch import Scratch
 from lrtflite.options import LearnerOptions
 from lrtflite.prediction import Answers
@@ -54,7 +54,7 @@ class DeviceProcess:
         self._scratch = Scratch()
         self._log = self._scratch.path / "log"
         try:
-            with undisturbed(), self._log.open("wb") as log:
+            with deferred_signals(), self._log.open("wb") as log:
                 self.process = subprocess.Popen(
                     [
                         sys.executable,
@@ -140,7 +140,7 @@ class DeviceProcess:
 
     def close(self, *, kill: bool = False) -> None:
         """End the device and remove its state; `kill` does not wait for a running request."""
-        with undisturbed():
+        with deferred_signals():
             if kill:
                 self.process.kill()
             with contextlib.suppress(OSError):
@@ -170,19 +170,19 @@ class DeviceProcess:
         try:
             send(self._requests, request)
         except OSError as error:
-            raise self._obituary() from error
+            raise self._exit_error() from error
         return self._reply()
 
     def _reply(self) -> Any:
         try:
             reply = receive(self._replies)
         except (EOFError, OSError) as error:
-            raise self._obituary() from error
+            raise self._exit_error() from error
         if isinstance(reply, Failed):
             raise raised_error(reply)
         return reply
 
-    def _obituary(self) -> LrtfliteError:
+    def _exit_error(self) -> LrtfliteError:
         """Return an error that explains in one line why the device ended."""
         try:
             code = self.process.wait(_PATIENCE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lrtflite.errors import LrtfliteError
-from lrtflite.files.atomic import check_writable, write_whole, writing
+from lrtflite.files.atomic import check_writable, write_atomic, writing
 from lrtflite_firmware_sim.reporting.results import Simulation
 
 STDOUT = "-"
@@ -61,7 +61,7 @@ class Delivery:
                 try:
                     text = content(result)
                     with writing(path):
-                        write_whole(_expanded(path), text)
+                        write_atomic(_expanded(path), text)
                     files.append(path)
                 except LrtfliteError as error:
                     errors.append(str(error))

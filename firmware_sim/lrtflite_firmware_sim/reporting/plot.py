@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 INK, FAINT, GRID = "#1f2933", "#7b8794", "#e4e7eb"
 BLUE, ORANGE, GREEN = "#2563eb", "#e07a1f", "#15803d"
 # Maximum number of characters of a class's name below its bar.
-MOST_SHOWN = 28
+MAX_SHOWN = 28
 _STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 10.5,
@@ -190,7 +190,7 @@ def _minor_ticks() -> Formatter:
 
 
 def _short(name: str) -> str:
-    return name if len(name) <= MOST_SHOWN else f"{name[: MOST_SHOWN - 3].rstrip()}..."
+    return name if len(name) <= MAX_SHOWN else f"{name[: MAX_SHOWN - 3].rstrip()}..."
 
 
 def _draw_other(axes: Axes, other: Simulation) -> None:

@@ -20,7 +20,7 @@ EPOCHS = 40
 # features, a step changes a score half as much, so the rate is doubled.
 BATCH_SIZE, LR, FEATURES = 128, 0.003, 1024
 # Least steps, so that a few pictures are enough; as in a bundle.
-LEAST_STEPS = 24
+MIN_STEPS = 24
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Cumulative(Rival):
             "momentum": Rate(0.9, most=1.0, meaning="momentum of SGD"),
             "weight_decay": Rate(5e-4, most=1.0, meaning="weight decay of the last layer"),
         }
-        return Training(Feeding(BATCH_SIZE, BATCH_SIZE, EPOCHS, LEAST_STEPS), rates)
+        return Training(Feeding(BATCH_SIZE, BATCH_SIZE, EPOCHS, MIN_STEPS), rates)
 
     def learn(
         self,

@@ -22,8 +22,8 @@ from lrtflite.session.latents import check_latents
 from lrtflite.session.recording import record
 from lrtflite.session.session import OnProgress, Phase, Session, SessionReport
 from lrtflite.state.initial import learned_labels
-from lrtflite.state.reading import write_whole
-from lrtflite.state.slots import Slots, for_each
+from lrtflite.state.reading import write_atomic
+from lrtflite.state.slots import Slots, broadcast_slots
 from lrtflite.verification.trial import try_models
 from lrtflite_firmware_sim.rivals import RIVALS
 from lrtflite_firmware_sim.rivals.rival import Floats, Rival
@@ -110,7 +110,7 @@ class RivalLearner:
             raise InputError(
                 "Expected at least one frame to learn from, got an empty session", "give it frames"
             )
-        placed = for_each(placed, len(latents))
+        placed = broadcast_slots(placed, len(latents))
         rival, outcome = self.memory.learn(
             self.bundle.manifest.real(np.stack(latents)),
             placed,
@@ -121,7 +121,7 @@ class RivalLearner:
         with session.clock(Phase.CHECKPOINT):
             meta = {"rival": self._name, "labels": json.dumps(slots.labels)}
             arrays = {name: Outgoing.of(values) for name, values in rival.arrays.items()}
-            write_whole(self._state, meta, arrays)
+            write_atomic(self._state, meta, arrays)
         self.memory, self._slots = rival, slots
         self.sessions += 1
         session.report(Phase.CHECKPOINT, 1, 1)

@@ -15,7 +15,7 @@ from lrtflite.data.media import MEDIA, STILLS, read_frames
 from lrtflite.data.source import Clip, Frame
 from lrtflite.data.unreadable import entries_of
 from lrtflite.errors import DataError, InputError, problem_of
-from lrtflite.labels import MOST_CHARACTERS, check_label, new_label
+from lrtflite.labels import MAX_CHARACTERS, check_label, new_label
 
 # Suffixes of files that cameras, annotation tools and file managers leave next to pictures.
 COMPANIONS = (".txt", ".md", ".json", ".csv", ".xml", ".yaml", ".yml", ".aae", ".db", ".ini")
@@ -57,7 +57,7 @@ def _class_name(folder: Path, taken: Iterable[str]) -> str:
     except InputError as error:
         raise DataError(
             f"Expected class names as folder names in {folder.parent}, one line of at most "
-            f"{MOST_CHARACTERS} characters, got {folder.name[:40]!r}",
+            f"{MAX_CHARACTERS} characters, got {folder.name[:40]!r}",
             "rename it",
         ) from error
     try:

@@ -20,7 +20,7 @@ from lrtflite.files.zip import MALFORMED
 from lrtflite.host.model_file import writing_model
 
 # Maximum number of bytes in a checkpoint: three times the weights of the widest network.
-MOST_BYTES = 1 << 30
+MAX_BYTES = 1 << 30
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def load_checkpoint(path: Path) -> TrainState:
             "run without --resume",
         )
     try:
-        return _parse(read_given(path, most=MOST_BYTES))
+        return _parse(read_given(path, most=MAX_BYTES))
     except MALFORMED as error:
         raise ModelError(
             f"Expected the checkpoint of an unfinished training run in {path}, got a file that "
@@ -93,7 +93,7 @@ def load_checkpoint(path: Path) -> TrainState:
 
 
 def _parse(content: bytes) -> TrainState:
-    arrays = read_npz(content, most=MOST_BYTES)
+    arrays = read_npz(content, most=MAX_BYTES)
     record = json.loads(str(arrays.pop("record")))
     for group in _ARRAYS:
         count = sum(name.startswith(f"{group}/") for name in arrays)

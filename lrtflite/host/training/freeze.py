@@ -16,7 +16,7 @@ from lrtflite.host.training.streamed import StreamedFrames
 FRAMES_PER_CALL = 64
 # Maximum size of the latents kept in memory, in bytes; above this the frozen layers run in every
 # epoch.
-MOST_LATENT_BYTES = 1 << 30
+MAX_LATENT_BYTES = 1 << 30
 
 
 def freeze(model: keras.Model, layer: str) -> None:
@@ -41,7 +41,7 @@ def split(model: keras.Model, layer: str) -> tuple[keras.Model, keras.Model]:
 def fits(model: keras.Model, layer: str, frames: int) -> bool:
     """Return True if the latents of `frames` frames may be kept in memory."""
     shape = model.get_layer(layer).output.shape[1:]
-    return frames * 4 * int(np.prod(shape)) <= MOST_LATENT_BYTES
+    return frames * 4 * int(np.prod(shape)) <= MAX_LATENT_BYTES
 
 
 def extract(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from lrtflite.data import Part
 
 # Maximum size in bytes of the frames of a set that are kept in RAM. A larger set is streamed.
-MOST_FRAME_BYTES = 512 << 20
+MAX_FRAME_BYTES = 512 << 20
 
 
 class StreamedFrames:
@@ -55,4 +55,4 @@ class StreamedFrames:
 def is_streamed(parts: Sequence[Part], size: int) -> bool:
     """Return whether a set is too large for RAM and each of its frames is a file of its own."""
     count = sum(len(indices) for _, indices in parts)
-    return count * size * size * 3 > MOST_FRAME_BYTES and all(clip.files for clip, _ in parts)
+    return count * size * size * 3 > MAX_FRAME_BYTES and all(clip.files for clip, _ in parts)

@@ -81,7 +81,7 @@ def test_a_step_through_a_join_is_autodiffs(
     replay_layer: str, seed: int, most_parts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trunk_module, "PART_BYTES", 1)
-    monkeypatch.setattr(trunk_module, "MOST_PARTS", most_parts)
+    monkeypatch.setattr(trunk_module, "MAX_PARTS", most_parts)
     network = make_network(seed)
     head = make_head(network, replay_layer, batch_size=BATCH)
     ((latents, targets),) = batches(network, replay_layer, steps=1)

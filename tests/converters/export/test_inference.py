@@ -19,7 +19,7 @@ from lrtflite_converters.export.classes import keep_classes
 from lrtflite_converters.export.folding import fold
 from lrtflite_converters.export.int8 import quantise
 from lrtflite_converters.export.metadata import model_metadata
-from lrtflite_converters.export.request import Files, Learned
+from lrtflite_converters.export.request import Files, LearnedClasses
 from lrtflite_converters.export.settling import interpreter, settle
 from lrtflite_converters.features.features import Features
 from lrtflite_converters.heads.head import softmax_over
@@ -169,12 +169,12 @@ def test_a_failed_export_leaves_the_old_files(
     assert files.model.read_text() == "old"
 
 
-def with_one_class(bundle: Bundle) -> Learned:
+def with_one_class(bundle: Bundle) -> LearnedClasses:
     """Return the values of a head as converted, as if it had learned a class in slot 0."""
     model = interpreter(bundle.head.read_bytes())
     tensors = model.get_signature_runner("save")(zero=np.zeros(1, "f"))
     tensors["past"][0] = 1
-    return Learned.of(
+    return LearnedClasses.of(
         {f"head/{name}": value for name, value in tensors.items()},
         [slot == 0 for slot in range(bundle.manifest.slots)],
         ["mug", *bundle.manifest.labels[1:]],

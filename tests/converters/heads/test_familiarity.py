@@ -10,10 +10,10 @@ from keras_reference import small_network
 from lrtflite.contract.signatures import ZERO
 from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
 from lrtflite_converters.blocks.block import Chain
-from lrtflite_converters.heads.class_sums import CONTRAST, LEAST_SPREAD, SPREAD, ClassSums
+from lrtflite_converters.heads.class_sums import CONTRAST, MIN_SPREAD, SPREAD, ClassSums
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.heads.head import HeadPlan
-from lrtflite_converters.request.defaults import Place, sgd_feeding
+from lrtflite_converters.request.defaults import SplitPoint, sgd_feeding
 from lrtflite_converters.training.trunk import Trunk
 from trunk_head import make_head
 
@@ -156,7 +156,7 @@ def test_patterns_that_are_all_alike_have_the_least_spread() -> None:
     # All of one class: half of the cosine is common. 1 is expected of the taught.
     off = (1 - CONTRAST) * (turned @ z[0] - 1)
     assert found[0] == pytest.approx(0.5, abs=1e-3)
-    assert found[1] == pytest.approx(1 / (1 + np.exp(-1.702 * off / LEAST_SPREAD)), abs=1e-3)
+    assert found[1] == pytest.approx(1 / (1 + np.exp(-1.702 * off / MIN_SPREAD)), abs=1e-3)
 
 
 def test_above_a_trunk_that_trains_nothing_is_gathered() -> None:
@@ -164,5 +164,5 @@ def test_above_a_trunk_that_trains_nothing_is_gathered() -> None:
     assert "gather" not in head.signatures
     assert "familiarity" not in head.signatures["infer"].outputs
     assert "class_sums" not in head.state
-    assert sgd_feeding(Place(MOBILENET_V1, "conv5_4/dw")).gathers == "nothing"
-    assert sgd_feeding(Place(MOBILENET_V1, "pool6")).gathers == "session"
+    assert sgd_feeding(SplitPoint(MOBILENET_V1, "conv5_4/dw")).gathers == "nothing"
+    assert sgd_feeding(SplitPoint(MOBILENET_V1, "pool6")).gathers == "session"

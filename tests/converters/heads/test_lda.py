@@ -14,7 +14,7 @@ from lrtflite_converters.heads.head import Head
 # a system counts as solved leave 1e-6 to 3e-5.
 CLOSE = 1e-4
 # The most that the state of a head may take at alpha 1.0 with 50 slots.
-MOST_BYTES = 4.7e6
+MAX_BYTES = 4.7e6
 
 
 def infer(head: Head, latents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -259,6 +259,6 @@ def test_the_temperature_changes_how_sure_it_is_and_not_what_it_answers() -> Non
 def test_the_state_of_a_large_head_is_small() -> None:
     head = make_head("lda", 50, 1024)
     tensors = head.signatures["save"].outputs.values()
-    assert sum(np.prod(t.shape) * t.dtype.itemsize for t in tensors) <= MOST_BYTES
+    assert sum(np.prod(t.shape) * t.dtype.itemsize for t in tensors) <= MAX_BYTES
     state = head.run("save", zero=ZERO)
-    assert sum(value.nbytes for value in state.values()) <= MOST_BYTES
+    assert sum(value.nbytes for value in state.values()) <= MAX_BYTES

@@ -147,7 +147,7 @@ def test_a_step_is_autodiffs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(trunk_module, "PART_BYTES", 1)
-    monkeypatch.setattr(trunk_module, "MOST_PARTS", parts)
+    monkeypatch.setattr(trunk_module, "MAX_PARTS", parts)
     network = saved(randomise(build()), tmp_path / "own.keras")
     layer = layer or network.architecture.replay_layers[0]
     head = make_head(network, layer, batch_size=BATCH)

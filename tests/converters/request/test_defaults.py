@@ -7,7 +7,7 @@ from click.testing import CliRunner
 
 from lrtflite.networks.mobilenet_v1 import MOBILENET_V1, REPLAY_LAYERS
 from lrtflite_cli.commands.convert import command
-from lrtflite_converters.request.defaults import Place, sgd_feeding, sgd_rates
+from lrtflite_converters.request.defaults import SplitPoint, sgd_feeding, sgd_rates
 from lrtflite_converters.request.options import Conversion
 
 QUICK = REPLAY_LAYERS[REPLAY_LAYERS.index("conv3_1/dw") :]
@@ -62,7 +62,7 @@ def test_a_memory_of_its_own() -> None:
 
 
 def test_native_rehearsal_has_the_rates_of_the_paper() -> None:
-    found = sgd_rates(Place(MOBILENET_V1, "images"))
+    found = sgd_rates(SplitPoint(MOBILENET_V1, "images"))
     assert found["trunk_lr"].value == 0.0003
     assert found["moment_rate"].value == pytest.approx(1 - 0.9999)
 
@@ -78,7 +78,7 @@ def test_what_is_given_wins() -> None:
     given = {"lr": 0.5, "trunk_lr": 0.25, "epochs": 7}
     found = Conversion(replay_layer="conv6/dw", rates=given).training(256)
     assert {name: found.values[name] for name in given} == given
-    assert found.least_steps == sgd_feeding(Place(MOBILENET_V1, "conv6/dw")).least_steps
+    assert found.least_steps == sgd_feeding(SplitPoint(MOBILENET_V1, "conv6/dw")).least_steps
 
 
 @pytest.mark.parametrize(

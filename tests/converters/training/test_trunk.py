@@ -77,7 +77,7 @@ def test_a_step_is_autodiffs(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(trunk_module, "PART_BYTES", 1)  # as many parts as possible
-    monkeypatch.setattr(trunk_module, "MOST_PARTS", 3)  # and of uneven sizes
+    monkeypatch.setattr(trunk_module, "MAX_PARTS", 3)  # and of uneven sizes
     network = small_network(seed=seed, input_size=input_size, activation=activation)
     assert_a_step_is_autodiffs(network, replay_layer, RATES, train_depthwise=train_depthwise)
 
@@ -213,7 +213,7 @@ def test_ten_steps_in_tflite_are_ten_of_autodiff(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(trunk_module, "PART_BYTES", 1)
-    monkeypatch.setattr(trunk_module, "MOST_PARTS", 3)
+    monkeypatch.setattr(trunk_module, "MAX_PARTS", 3)
     network = make()
     head = make_head(network, replay_layer, batch_size=BATCH)
     path = tmp_path / "head.tflite"

@@ -65,7 +65,7 @@ def test_only_layers_above_move(tmp_path: Path, layer: str, augment: bool, moves
 def test_latents_give_the_same_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = options(freeze_below="conv6/dw")
     once = train(SOURCE, tmp_path / "once.keras", asked)
-    monkeypatch.setattr(freeze, "MOST_LATENT_BYTES", 0)  # the frozen layers run in every step
+    monkeypatch.setattr(freeze, "MAX_LATENT_BYTES", 0)  # the frozen layers run in every step
     always = train(SOURCE, tmp_path / "always.keras", asked)
     for ours, theirs in zip(once.model.weights, always.model.weights):
         np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-5)

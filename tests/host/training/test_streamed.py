@@ -72,7 +72,7 @@ def test_an_epoch_takes_the_memory_of_a_mini_batch() -> None:
 
 
 def test_only_large_sets_of_pictures_are_streamed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_FRAME_BYTES", 100 * 16 * 16 * 3)
+    monkeypatch.setattr(module, "MAX_FRAME_BYTES", 100 * 16 * 16 * 3)
     pictures, video = numbered(0, 101, 16), replace(numbered(0, 101, 16), files=False)
     assert is_streamed([(pictures, tuple(range(101)))], 16)
     assert not is_streamed([(pictures, tuple(range(100)))], 16)
@@ -87,7 +87,7 @@ def test_only_large_sets_of_pictures_are_streamed(monkeypatch: pytest.MonkeyPatc
 def test_training_does_not_depend_on_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = replace(BACKBONE, epochs=1, batch_size=8, frames_per_video=3, held_out_frames=2)
     kept = train(PictureSource(), tmp_path / "kept.keras", options)
-    monkeypatch.setattr(module, "MOST_FRAME_BYTES", 0)
+    monkeypatch.setattr(module, "MAX_FRAME_BYTES", 0)
     read_again = train(PictureSource(), tmp_path / "streamed.keras", options)
     assert read_again.history == kept.history
     for one, other in zip(kept.model.weights, read_again.model.weights):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from lrtflite.workbench.unknown import MOST_REFUSED, unknown_line
+from lrtflite.workbench.unknown import MAX_REFUSED, unknown_line
 from lrtflite_cli.options.evaluate import evaluate_options, evaluated
 from lrtflite_cli.terminal.output import say, say_json
 from lrtflite_cli.terminal.table import table
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "--most-refused",
     type=click.FloatRange(0, 1),
-    default=MOST_REFUSED,
+    default=MAX_REFUSED,
     show_default=True,
     help="Largest share of known frames that the recommended threshold may refuse.",
 )
