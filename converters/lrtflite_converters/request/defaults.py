@@ -22,8 +22,8 @@ REFIT_POLICY = "balanced"
 MIN_STEPS = 24
 # Passes over a session, without and with a trunk, whose steps are slow.
 EPOCHS, TRUNK_EPOCHS = 4, 2
-# Extra steps of CWR* without a trunk, whose steps are quick, and the loss below which a session has
-# been learned; chosen on validation draws (docs/studies/enough-steps.md).
+# Extra steps of CWR*, and the loss below which a session has been learned; chosen on validation
+# draws (docs/studies/enough-steps.md).
 EXTRA_STEPS, ENOUGH_LOSS = 100, 0.01
 # Rates of a trunk: learning rate, and share of a mini-batch in the moving moments.
 QUICK = {"trunk_lr": 0.015, "moment_rate": 0.03}
@@ -99,17 +99,19 @@ def default_minibatch(place: SplitPoint) -> tuple[int, int]:
 def sgd_feeding(place: SplitPoint) -> Feeding:
     """Return the feeding of CWR* with SGD: full mini-batches, epochs, replay.
 
-    Without a trunk, a session takes extra steps until it has been learned, and the head also
+    A session takes extra steps until it has been learned, except above the lowest layers: a step
+    takes seconds there, and the loss falls slowly at their rates. Without a trunk, the head also
     gathers sums over the session, to measure familiarity.
     """
     size, new = default_minibatch(place)
+    goes_on = place.is_quick or not place.trains_trunk
     return Feeding(
         batch_size=size,
         new_per_batch=new,
         epochs=TRUNK_EPOCHS if place.trains_trunk else EPOCHS,
         least_steps=MIN_STEPS,
-        extra_steps=0 if place.trains_trunk else EXTRA_STEPS,
-        enough_loss=0.0 if place.trains_trunk else ENOUGH_LOSS,
+        extra_steps=EXTRA_STEPS if goes_on else 0,
+        enough_loss=ENOUGH_LOSS if goes_on else 0.0,
         gathers=NOTHING if place.trains_trunk else SESSION,
     )
 

@@ -90,12 +90,16 @@ def test_what_is_given_wins() -> None:
         ("pool6", "lwf", (0, 0.0)),
         ("pool6", "naive", (0, 0.0)),
         ("pool6", "lda", (0, 0.0)),
-        ("conv5_6/dw", "ar1free", (0, 0.0)),
-        ("conv5_6/dw", "ar1", (0, 0.0)),
+        ("conv5_6/dw", "ar1free", (100, 0.01)),
+        ("conv5_6/dw", "ar1", (100, 0.01)),
+        ("conv3_1/dw", "ar1free", (100, 0.01)),
+        ("conv2_2/sep", "ar1free", (0, 0.0)),
+        ("images", "ar1free", (0, 0.0)),
+        ("conv5_6/dw", "naive", (0, 0.0)),
         ("conv5_6/dw", "lda", (0, 0.0)),
     ],
 )
-def test_quick_steps_go_on_until_a_session_has_been_learned(
+def test_a_session_goes_on_until_it_has_been_learned(
     layer: str, strategy: str, extra: tuple[int, float]
 ) -> None:
     found = Conversion(replay_layer=layer, strategy=strategy).training(1024).feeding
