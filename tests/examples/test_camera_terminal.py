@@ -69,7 +69,7 @@ def test_teaching_at_a_terminal(
     # The answer is on the line above the input line.
     terminal.read_until("\0337\033[A\r\033[Kmug 100%\0338")
     terminal.type(keys)
-    assert process.communicate()[1] == err
-    assert process.returncode == code
+    said = process.communicate()[1]
+    assert (process.returncode, said) == (code, err)
     terminal.close()
     assert labels(tmp_path / "state") == ["mug"]
