@@ -35,7 +35,7 @@ def learned_labels(labels: Sequence[str | None], learned: Iterable[bool]) -> tup
 
 def labels_of(state: State) -> tuple[str, ...]:
     """Return the labels that a state can answer with."""
-    return learned_labels(state.meta["labels"], state.meta["learned"])
+    return learned_labels(state.meta.labels, state.meta.learned)
 
 
 def shipped_labels(bundle: Bundle) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def check_initial(bundle: Bundle, head: Model, features: Model) -> str:
     state = read_initial(bundle, StateForm.of(bundle, head.signatures, features.signatures))
     if state is None:
         return "nothing was taught before it shipped"
-    if tuple(state.meta["labels"]) != bundle.manifest.labels:
+    if state.meta.labels != bundle.manifest.labels:
         raise BundleError(
             f"Expected an initial state for the bundle {bundle.path}, got one for another bundle",
             "copy the bundle again",

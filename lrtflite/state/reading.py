@@ -24,8 +24,18 @@ from lrtflite.files.tensors import Entry, Outgoing, TensorFile, damaged, write_t
 from lrtflite.replay.memory import FACTS, Content
 from lrtflite.replay.store import CODES, RowFile, join
 from lrtflite.state.form import StateForm, check_finite
-from lrtflite.state.history import ARRAYS, IDS, MAX_FOLDED, MAX_TAUGHT, SESSIONS, TAUGHT, Folded
-from lrtflite.state.record import FOLDED, READ_FORMATS, STATE_FORMATS, NamedFile, Record
+from lrtflite.state.history import (
+    ARRAYS,
+    IDS,
+    MAX_FOLDED,
+    MAX_TAUGHT,
+    SESSIONS,
+    TAUGHT,
+    Folded,
+    History,
+)
+from lrtflite.state.meta import StateMeta
+from lrtflite.state.record import READ_FORMATS, STATE_FORMATS, NamedFile, Record
 
 _log = logging.getLogger("lrtflite")
 MEMORY = "memory/"
@@ -45,7 +55,12 @@ class State:
 
     arrays: Mapping[str, NDArray[Any]]
     memory: Content
-    meta: Mapping[str, Any]
+    meta: StateMeta
+
+    @property
+    def history(self) -> History:
+        """Return the sessions, made from `meta` and `arrays`, which takes time."""
+        return History.from_state(self.meta.history, self.meta.folded, self.arrays)
 
 
 @dataclass(frozen=True)
@@ -119,15 +134,15 @@ def read_opened(
             form.check_meta(record.meta)
         arrays = _read_arrays(opened, form)
         memory = _read_memory(opened, form, salvage=salvage)
-        if len(memory) > record.meta["replay_size"]:
+        if len(memory) > record.meta.replay_size:
             raise ValueError(f"{len(memory)} rows")
-        Folded.from_state(record.meta.get(FOLDED), arrays)
+        Folded.from_state(record.meta.folded, arrays)
     return State(arrays, memory, record.meta)
 
 
 def _read_arrays(opened: GenerationHeader, form: StateForm | None) -> dict[str, NDArray[Any]]:
     files = [_open_named(opened.path, named) for named in opened.record.tensors]
-    folded = ARRAYS if FOLDED in opened.record.meta else {}
+    folded = {} if opened.record.meta.folded is None else ARRAYS
     found: dict[str, tuple[TensorFile, Entry]] = {}
     for file in (*files, opened.file):
         for name, entry in file.entries.items():
@@ -163,7 +178,7 @@ def _read_memory(opened: GenerationHeader, form: StateForm | None, *, salvage: b
     for name, kind in FACTS.items():
         if facts[name].ndim != 1 or facts[name].dtype != np.dtype(kind):
             raise ValueError(f"invalid {name}")
-    if len(slots) and not 0 <= slots.min() <= slots.max() < len(opened.record.meta["labels"]):
+    if len(slots) and not 0 <= slots.min() <= slots.max() < len(opened.record.meta.labels):
         raise ValueError("a slot that the head does not have")
     files = [_open_rows(opened.path, each, salvage=salvage) for each in named]
     if CODES in own.entries:

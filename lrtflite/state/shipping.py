@@ -26,7 +26,7 @@ def ship(
         write_state(made / INITIAL_FILE, state)
         manifest = replace(
             bundle.manifest,
-            labels=tuple(state.meta["labels"]),
+            labels=state.meta.labels,
             files={name: digest(made / name) for name in (*FILES, INITIAL_FILE)},
         )
         write_manifest(made, manifest)

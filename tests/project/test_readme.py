@@ -90,7 +90,7 @@ def test_python(desk: Path) -> None:
         assert re.fullmatch(r"stapler: 6 frames, \d+ ms", lines[1])
         assert re.fullmatch(r"mug \d+%", lines[2])
         # The other name was undone, and the stapler is forgotten.
-        labels = newest_state(desk / "state").meta["labels"]
+        labels = newest_state(desk / "state").meta.labels
         assert [label for label in labels if label] == ["mug"]
 
 

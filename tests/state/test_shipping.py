@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -182,15 +183,15 @@ def test_an_initial_state_of_another_bundle_fails_the_verification(
 ) -> None:
     path = shipped.path / INITIAL_FILE
     state = read_state(path)
-    arrays, memory, meta = dict(state.arrays), state.memory, dict(state.meta)
+    arrays, memory, meta = dict(state.arrays), state.memory, state.meta
     if wrong == "head":
         arrays["head/cw"] = arrays["head/cw"][:, :-1]
     elif wrong == "memory":
         memory = Content.empty((3,), np.dtype(np.float32))
     elif wrong == "labels":
-        meta["labels"] = ["other", *meta["labels"][1:]]
+        meta = replace(meta, labels=("other", *meta.labels[1:]))
     else:
-        meta["bundle"] = "0" * 64
+        meta = replace(meta, bundle="0" * 64)
     write_state(path, State(arrays, memory, meta))
     _rehash(shipped.path)
     wanted = {"head": "of another shape", "memory": "rows of"}

@@ -108,7 +108,7 @@ def _knows(bundle: Bundle) -> str:
     if state is None:
         return "nothing yet: a new learner starts with an empty memory"
     return (
-        f"{classes_text(len(labels_of(state)))} from {counted(state.meta['sessions'], 'session')}, "
+        f"{classes_text(len(labels_of(state)))} from {counted(state.meta.sessions, 'session')}, "
         f"with {counted(len(state.memory), 'latent')} to replay"
     )
 
