@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle.bundle import HEAD_FILE, Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.manifest import REFUSE, SOLVE, SUM_BY_CLASS, Manifest
 from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import BundleError, InputError, StateError
@@ -78,7 +78,7 @@ def merge(
     opened, target = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle), Path(out)
     _check_request(opened.manifest, states, drop, target)
     try_models(opened, runtime)
-    head = Model(opened.head, runtime=runtime, **opened.loaded(HEAD_FILE))
+    head = Model(opened.head, runtime=runtime)
     _check_rules(opened.manifest, head)
     form = StateForm.of(opened, head.signatures, {})  # moments that adapt are refused above
     origins = _origins(opened, head, form)

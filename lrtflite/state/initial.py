@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.counted import classes_text, counted
 from lrtflite.errors import BundleError, StateError, problem_of
 from lrtflite.replay.policies import balanced_choice
@@ -21,7 +21,7 @@ def read_initial(bundle: Bundle, form: StateForm | None = None) -> State | None:
     if bundle.initial is None:
         return None
     try:
-        return read_state(bundle.initial, form, source=bundle.source(INITIAL_FILE))
+        return read_state(bundle.initial, form)
     except StateError as error:
         # The advice for a damaged state does not apply to a bundle.
         problem = problem_of(error)

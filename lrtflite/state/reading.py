@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import DamagedState, NotRegular, StateError
 from lrtflite.files.atomic import replacing
-from lrtflite.files.reading import FileSource, Source
+from lrtflite.files.bundle_file import BundleFile
+from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import Entry, Outgoing, TensorFile, damaged, write_tensors
 from lrtflite.replay.memory import FACTS, Content
 from lrtflite.replay.store import CODES, RowFile, join
@@ -97,28 +98,29 @@ def facts_of(memory: Content) -> dict[str, Outgoing]:
     return {MEMORY + name: Outgoing.of(values) for name, values in memory.facts.items()}
 
 
-def read_state(path: Path, form: StateForm | None = None, *, source: Source | None = None) -> State:
+def read_state(file: Path | BundleFile, form: StateForm | None = None) -> State:
     """Read a state; with `form`, check everything against the models before it is read.
 
     Raise DamagedState for damage that is proven, StateError for a read error or another format.
-    `source` has the bytes of `path` if they were checked already.
     """
-    return read_opened(open_state(path, source=source), form)
+    return read_opened(open_state(file), form)
 
 
-def open_state(path: Path, *, source: Source | None = None) -> GenerationHeader:
+def open_state(file: Path | BundleFile) -> GenerationHeader:
     """Read the generation's own file alone, with its digest."""
+    named = BundleFile.of(file)
+    path = named.path
     with reading(path):
-        file = TensorFile(source or FileSource(path))
-        found = file.meta.get("format", "")
+        opened = TensorFile(named.source())
+        found = opened.meta.get("format", "")
         if found.isdecimal() and len(found) < 10 and int(found) not in STATE_FORMATS:
-            file.check()
+            opened.check()
             raise StateError(
                 f"Expected a state of format {READ_FORMATS}, got format {int(found)} in {path}",
                 "open a new state path, or install the version that made it",
             )
-        file.check()
-        return GenerationHeader(path, Record.from_json(file.meta, where=str(path)), file)
+        opened.check()
+        return GenerationHeader(path, Record.from_json(opened.meta, where=str(path)), opened)
 
 
 def read_opened(

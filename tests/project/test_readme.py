@@ -242,7 +242,7 @@ def test_the_documented_format_is_the_real_one(demo: Path) -> None:
 
     # NAME stands for a rate or a tensor. Only bundles whose moments adapt have moved/NAME, and only
     # those on a quantised feature model from elsewhere have `rounding`.
-    with np.load(bundle.golden) as golden:
+    with np.load(bundle.golden.path) as golden:
         cells = " ".join(name for name, *_ in table(page, "`golden.npz`"))
         named = {re.sub(r"/.*", "/NAME", name) for name in re.findall(r"`([\w/]+)`", cells)}
         assert named - {"moved/NAME", "rounding"} == {

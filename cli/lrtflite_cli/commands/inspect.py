@@ -59,8 +59,8 @@ def command(bundle: str, as_json: bool) -> None:
             for name, rate in manifest.rates.items()
         ),
         *(
-            (f"signatures of {path.name}", describe_signatures(name, path))
-            for name, path in ((FEATURES, opened.features), (HEAD, opened.head))
+            (f"signatures of {file.path.name}", describe_signatures(name, file))
+            for name, file in ((FEATURES, opened.features), (HEAD, opened.head))
         ),
         *_labels(manifest),
         ("knows", _knows(opened)),
