@@ -183,7 +183,7 @@ def costs(arguments: argparse.Namespace) -> Iterator[str]:
     for size, bundle in bundles.items():
         quantiles = (np.percentile(found[size], (0, 50, 95)) for found in timed)
         cells = [", ".join(f"{value:.2f}" for value in of_size) for of_size in quantiles]
-        cells += [f"{ram(bundle):.0f}", f"{bundle.features.stat().st_size / 1e6:.2f}"]
+        cells += [f"{ram(bundle):.0f}", f"{bundle.features.path.stat().st_size / 1e6:.2f}"]
         latent = bundle.manifest.latent_bytes
         yield row(size, strategy, [*cells, f"{3 * size * size:,}", f"{latent:,}"])
 

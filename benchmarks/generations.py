@@ -25,6 +25,7 @@ import numpy as np
 
 from lrtflite.replay.memory import Content
 from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.meta import StateMeta
 from lrtflite.state.reading import State
 from lrtflite.system.machine import this_machine
 
@@ -103,18 +104,18 @@ def made(number: int, trunk: int, memory: Content) -> State:
     arrays = {f"head/{k}": np.full((1024, 1024), trunk, np.float32) for k in range(3)}
     arrays["head/last"] = np.full((50, 1024), number, np.float32)
     entry = {"id": "0" * 32, "labels": ["cup"], "patterns": [1]}
-    meta = {
-        "bundle": "b" * 64,
-        "replay_layer": "conv5_4/dw",
-        "replay_size": 0,
-        "policy": "algorithm1",
-        "codec": "raw",
-        "labels": ["cup"],
-        "learned": [True],
-        "sessions": number,
-        "history": [{**entry, "session": k + 1} for k in range(number)],
-        "rng": np.random.PCG64(number).state,
-    }
+    meta = StateMeta(
+        bundle="b" * 64,
+        replay_layer="conv5_4/dw",
+        replay_size=0,
+        policy="algorithm1",
+        codec="raw",
+        labels=("cup",),
+        learned=(True,),
+        rng=np.random.PCG64(number).state,
+        sessions=number,
+        history=tuple({**entry, "session": k + 1} for k in range(number)),
+    )
     return State(arrays, memory, meta)
 
 

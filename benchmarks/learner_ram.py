@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +29,7 @@ from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import Content, ReplayMemory
 from lrtflite.runtime.model import RUNTIMES, pick_runtime
 from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.meta import NO_STATE, StateMeta
 from lrtflite.state.models import save_models
 from lrtflite.state.reading import State
 from lrtflite.system.machine import peak_ram_mb
@@ -192,11 +194,9 @@ def draw(count: int) -> None:
         checkpoint.close()
 
 
-def meta(count: int) -> dict[str, object]:
+def meta(count: int) -> StateMeta:
     rng = np.random.PCG64(0).state
-    texts = dict.fromkeys(("bundle", "replay_layer", "policy", "codec"), "")
-    rest = {"labels": [None], "learned": [False], "sessions": 0, "history": [], "rng": rng}
-    return {**texts, **rest, "replay_size": count}
+    return replace(NO_STATE, replay_size=count, labels=(None,), learned=(False,), rng=rng)
 
 
 def used() -> tuple[float, float]:

@@ -146,7 +146,7 @@ def times(arguments: argparse.Namespace) -> Iterator[str]:
     yield "| features | bytes | ms of CPU time: median, p95 | relative to float, median of pairs |"
     yield "| --- | --- | --- | --- |"
     for mode, values in took.items():
-        mine, stored = np.array(values[WARM:]), bundles[mode].features.stat().st_size
+        mine, stored = np.array(values[WARM:]), bundles[mode].features.path.stat().st_size
         yield (
             f"| {mode} | {stored:,} | {np.median(mine):.2f}, {np.percentile(mine, 95):.2f} "
             f"| {np.median(mine / base):.2f} |"

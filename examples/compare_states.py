@@ -21,22 +21,22 @@ from lrtflite.state.reading import State
 
 def describe(folder: str, state: State) -> None:
     """Print a line about a state."""
-    labels = [label for label in state.meta["labels"] if label is not None]
+    labels = [label for label in state.meta.labels if label is not None]
     print(
-        f"{folder}: {state.meta['sessions']} sessions, {len(labels)} labels, "
+        f"{folder}: {state.meta.sessions} sessions, {len(labels)} labels, "
         f"{len(state.memory)} latents in memory, "
-        f"bundle {state.meta['bundle'][:12]}"
+        f"bundle {state.meta.bundle[:12]}"
     )
 
 
 def compare(old: State, new: State) -> None:
     """Print a line about each class of two states."""
-    slots = len(new.meta["labels"])
+    slots = len(new.meta.labels)
     before, after = by_class(old, slots), by_class(new, slots)
     kept = [np.bincount(state.memory.facts["slots"], minlength=slots) for state in (old, new)]
     print(f"{'label':<24}{'memory':>14}{'moved':>9}")
     for slot in range(slots):
-        was, now = (state.meta["labels"][slot] for state in (old, new))
+        was, now = (state.meta.labels[slot] for state in (old, new))
         if was is None and now is None:
             continue
         length = float(np.linalg.norm(before[slot]))
@@ -61,7 +61,7 @@ def main() -> None:
     old, new = newest_state(options.old), newest_state(options.new)
     describe(options.old, old)
     describe(options.new, new)
-    if old.meta["bundle"] != new.meta["bundle"]:
+    if old.meta.bundle != new.meta.bundle:
         sys.exit(
             "Error: Expected two states of one bundle, got states of different bundles; "
             "compare states of the same bundle"

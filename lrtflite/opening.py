@@ -63,7 +63,7 @@ def open_committed(
 def _new(
     bundle: Bundle, checkpoint: Checkpoint | None, options: LearnerOptions, load: Load
 ) -> CommittedState:
-    settled = options.settled(bundle.manifest, None)
+    settled = options.settled(bundle.manifest)
     made = CommittedState(bundle, checkpoint, settled, load=load)
     initial = read_initial(bundle, made.form)
     if initial is None:
@@ -85,7 +85,9 @@ def _existing(
 
     def take(opened: GenerationHeader, salvage: bool) -> CommittedState:
         nonlocal made
-        settled = options.settled(bundle.manifest, opened.record.meta)
+        meta = opened.record.meta
+        kept = options.or_else(replay_size=meta.replay_size, policy=meta.policy, device=meta.device)
+        settled = kept.settled(bundle.manifest)
         # Loading models takes longer than another learner's commit, so load them once.
         if made is None or settled != made.options:
             made = CommittedState(bundle, checkpoint, settled, load=load)

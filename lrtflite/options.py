@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from lrtflite.arguments import real_number, whole_number
 from lrtflite.bundle.manifest import Manifest
@@ -42,17 +40,19 @@ class LearnerOptions:
         if self.device is not None:
             object.__setattr__(self, "device", check_label(self.device))
 
-    def or_else(self, *, replay_size: int, policy: str) -> LearnerOptions:
+    def or_else(
+        self, *, replay_size: int, policy: str, device: str | None = None
+    ) -> LearnerOptions:
         """Return a copy with these in place of None."""
         return replace(
             self,
             replay_size=replay_size if self.replay_size is None else self.replay_size,
             policy=self.policy or policy,
+            device=self.device or device,
         )
 
-    def settled(self, manifest: Manifest, meta: Mapping[str, Any] | None) -> LearnerOptions:
-        """Return a copy without None; defaults come from a state's `meta`, or the manifest."""
-        kept = vars(manifest) if meta is None else meta
+    def settled(self, manifest: Manifest) -> LearnerOptions:
+        """Return a copy with the defaults of the bundle, and a number of threads."""
         threads = self.threads or default_threads(trains_trunk=manifest.trains_trunk)
-        settled = self.or_else(replay_size=kept["replay_size"], policy=kept["policy"])
-        return replace(settled, threads=threads, device=self.device or kept.get("device"))
+        settled = self.or_else(replay_size=manifest.replay_size, policy=manifest.policy)
+        return replace(settled, threads=threads)

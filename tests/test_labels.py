@@ -6,6 +6,7 @@ import json
 import logging
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -138,7 +139,7 @@ def test_a_state_with_such_labels_opens_with_warnings(
     expected = learner.probabilities(latents)
     learner.close()
     state = newest_state(folder)
-    meta = {**state.meta, "labels": [*ODD, *state.meta["labels"][len(ODD) :]]}
+    meta = replace(state.meta, labels=(*ODD, *state.meta.labels[len(ODD) :]))
     [newest] = [path for path in folder.glob("state-*") if path.name.endswith("5.safetensors")]
     write_state(newest, State(state.arrays, state.memory, meta))
     with caplog.at_level(logging.WARNING, "lrtflite"):

@@ -216,8 +216,8 @@ def _learner_options(manifest: Manifest, options: SimulateOptions) -> LearnerOpt
     """Return the learner's options: those given, else the protocol's, else the bundle's."""
     if options.protocol == "app":
         learner = options.learner.or_else(replay_size=APP_REPLAY_SIZE, policy=APP_POLICY)
-        return learner.settled(manifest, None)
-    return options.learner.settled(manifest, None)
+        return learner.settled(manifest)
+    return options.learner.settled(manifest)
 
 
 def _stream_options(options: SimulateOptions, *, shipped: bool) -> StreamOptions:

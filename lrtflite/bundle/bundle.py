@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from lrtflite.arguments import shown
 from lrtflite.bundle.manifest import BUNDLE_FORMAT, Manifest
@@ -17,8 +16,9 @@ from lrtflite.bundle.signing import MANIFEST_FILE as MANIFEST_FILE
 from lrtflite.bundle.signing import SIGNATURE_FILE, check_signature
 from lrtflite.errors import BundleError, NotRegular, TooShort, problem_of
 from lrtflite.files.atomic import write_atomic
+from lrtflite.files.bundle_file import BundleFile
 from lrtflite.files.digest import File, digest
-from lrtflite.files.reading import BytesSource, FileSource, read_whole
+from lrtflite.files.reading import FileSource, read_whole
 from lrtflite.tables.table import Table
 
 FEATURES_FILE = "features.tflite"
@@ -88,10 +88,9 @@ class Bundle:
         key = None if require_signature is None else str(require_signature)
         return cls(path, manifest, contents, key)
 
-    def source(self, name: str) -> BytesSource | None:
-        """Return the checked bytes of a file, if the bundle was opened with a signature."""
-        content = self.contents.get(name)
-        return None if content is None else BytesSource(content, str(self.path / name))
+    def file(self, name: str) -> BundleFile:
+        """Return a file, with its bytes if the bundle was opened with a signature."""
+        return BundleFile(self.path / name, self.contents.get(name))
 
     def content(self, name: str) -> bytes:
         """Return the bytes of a file, after a check if they are read only now."""
@@ -99,26 +98,22 @@ class Bundle:
             return self.contents[name]
         return _check_content(self.path / name, self.manifest.files[name])
 
-    def loaded(self, name: str) -> dict[str, Any]:
-        """Return the option of `Model` that has it use the checked bytes of a file, if any."""
-        return {"content": self.contents[name]} if name in self.contents else {}
+    @property
+    def features(self) -> BundleFile:
+        return self.file(FEATURES_FILE)
 
     @property
-    def features(self) -> Path:
-        return self.path / FEATURES_FILE
+    def head(self) -> BundleFile:
+        return self.file(HEAD_FILE)
 
     @property
-    def head(self) -> Path:
-        return self.path / HEAD_FILE
+    def golden(self) -> BundleFile:
+        return self.file(GOLDEN_FILE)
 
     @property
-    def golden(self) -> Path:
-        return self.path / GOLDEN_FILE
-
-    @property
-    def initial(self) -> Path | None:
-        """Return the path of the initial state; None if the bundle was taught nothing."""
-        return self.path / INITIAL_FILE if INITIAL_FILE in self.manifest.files else None
+    def initial(self) -> BundleFile | None:
+        """Return the initial state; None if the bundle was taught nothing."""
+        return self.file(INITIAL_FILE) if INITIAL_FILE in self.manifest.files else None
 
     @property
     def identity(self) -> str:

@@ -18,8 +18,8 @@ from lrtflite.arguments import printable
 from lrtflite.contract.signatures import REPLAYED, ZERO
 from lrtflite.errors import BundleError, LrtfliteError, problem_of
 from lrtflite.evenly import evenly
+from lrtflite.files.bundle_file import BundleFile
 from lrtflite.files.npz import read_npz
-from lrtflite.files.reading import read_whole
 from lrtflite.files.zip import MALFORMED
 from lrtflite.runtime.model import Signature
 
@@ -150,13 +150,13 @@ def _changes(
 MAX_BYTES = 1 << 28
 
 
-def read_golden(path: Path, content: bytes | None = None) -> Arrays:
-    """Read `golden.npz`, or raise BundleError; `content` has its bytes if they were checked."""
+def read_golden(file: Path | BundleFile) -> Arrays:
+    """Read `golden.npz`, or raise BundleError."""
+    file = BundleFile.of(file)
     try:
-        whole = read_whole(path, most=MAX_BYTES) if content is None else content
-        return read_npz(whole, most=MAX_BYTES)
+        return read_npz(file.read(most=MAX_BYTES), most=MAX_BYTES)
     except (*MALFORMED, LrtfliteError) as error:
         problem = printable(problem_of(error))[:200]
         raise BundleError(
-            f"Cannot read the golden vectors {path}: {problem}", "copy the bundle again"
+            f"Cannot read the golden vectors {file.path}: {problem}", "copy the bundle again"
         ) from error

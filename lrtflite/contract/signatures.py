@@ -16,6 +16,7 @@ from typing import Union
 import numpy as np
 
 from lrtflite.bundle.manifest import Manifest
+from lrtflite.files.bundle_file import BundleFile
 from lrtflite.runtime.flatbuffer import FlatTable, read_model
 from lrtflite.runtime.model import Signature, Tensor
 
@@ -238,14 +239,14 @@ def _cells(specs: Mapping[str, Spec]) -> list[str]:
     return [f"`{name}` {spec}" for name, spec in specs.items()]
 
 
-def read_signatures(path: Path) -> dict[str, tuple[str, ...]]:
+def read_signatures(file: Path | BundleFile) -> dict[str, tuple[str, ...]]:
     """Return the input names of each signature; signatures are sorted by name."""
-    return read_model(path, lambda model: dict(sorted(map(_signature, model.tables(7)))))
+    return read_model(file, lambda model: dict(sorted(map(_signature, model.tables(7)))))
 
 
-def describe_signatures(model: str, path: Path) -> str:
+def describe_signatures(model: str, file: Path | BundleFile) -> str:
     """List the signatures of "features" or "head" in the contract's order, with their rates."""
-    found = read_signatures(path)
+    found = read_signatures(file)
     words = []
     for name, spec in signatures_of(model).items():
         if name in found:

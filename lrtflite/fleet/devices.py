@@ -49,7 +49,7 @@ class Device:
 
     @property
     def labels(self) -> tuple[str | None, ...]:
-        return tuple(self.state.meta["labels"])
+        return self.state.meta.labels
 
     @property
     def learned_labels(self) -> tuple[str, ...]:
@@ -85,9 +85,9 @@ def read_device(path: Path, form: StateForm, origins: Sequence[Origin]) -> Devic
     device.check_names(may_be_new=False)
     for opened in device.opened():
         meta = opened.record.meta
-        if meta["bundle"] != bundle.identity or meta["codec"] != manifest.codec:
-            same = meta["replay_layer"] == manifest.replay_layer
-            what = "another strategy, weights or conversion" if same else meta["replay_layer"]
+        if meta.bundle != bundle.identity or meta.codec != manifest.codec:
+            same = meta.replay_layer == manifest.replay_layer
+            what = "another strategy, weights or conversion" if same else meta.replay_layer
             raise StateError(
                 f"Expected states for the bundle {bundle.path} ({manifest.strategy}, "
                 f"{manifest.replay_layer}), got {path} from another bundle ({what})",
@@ -95,7 +95,7 @@ def read_device(path: Path, form: StateForm, origins: Sequence[Origin]) -> Devic
             )
         break
     state = newest_state(path, form)
-    history = History.from_state(state.meta, state.arrays)
+    history = state.history
     for origin in origins:
         if origin.history.ids <= history.ids:
             return Device(path, state, history, origin)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle.bundle import HEAD_FILE, Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.manifest import REFUSE, SOLVE, SUM_BY_CLASS, Manifest
 from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import BundleError, InputError, StateError
@@ -36,6 +36,7 @@ from lrtflite.state.checkpoint import Checkpoint
 from lrtflite.state.form import StateForm
 from lrtflite.state.history import History
 from lrtflite.state.initial import read_initial
+from lrtflite.state.meta import StateMeta
 from lrtflite.state.reading import State
 from lrtflite.verification.trial import try_models
 
@@ -77,7 +78,7 @@ def merge(
     opened, target = bundle if isinstance(bundle, Bundle) else Bundle.open(bundle), Path(out)
     _check_request(opened.manifest, states, drop, target)
     try_models(opened, runtime)
-    head = Model(opened.head, runtime=runtime, **opened.loaded(HEAD_FILE))
+    head = Model(opened.head, runtime=runtime)
     _check_rules(opened.manifest, head)
     form = StateForm.of(opened, head.signatures, {})  # moments that adapt are refused above
     origins = _origins(opened, head, form)
@@ -90,23 +91,20 @@ def merge(
     tensors, learned = _solve(opened.manifest, head, sums)
     rng = np.random.Generator(np.random.PCG64(seed))
     generator = rng.bit_generator.state
-    manifest = opened.manifest
-    memory = merge_memories(devices, dropped, labels, capacity=manifest.replay_size, rng=rng)
+    replay_size = opened.manifest.replay_size
+    memory = merge_memories(devices, dropped, labels, capacity=replay_size, rng=rng)
     state = State(
         arrays={**tensors, **history.arrays},
         memory=memory,
-        meta={
-            "bundle": opened.identity,
-            "replay_layer": manifest.replay_layer,
-            "replay_size": manifest.replay_size,
-            "policy": manifest.policy,
-            "codec": manifest.codec,
-            "labels": list(labels),
-            "learned": learned.tolist(),
-            "rng": generator,
-            **history.meta,
-            "bundle_version": manifest.version,
-        },
+        meta=StateMeta.of(
+            opened,
+            history,
+            replay_size=replay_size,
+            policy=opened.manifest.policy,
+            labels=labels,
+            learned=learned,
+            rng=generator,
+        ),
     )
     _write(state, target)
     shipped = history.only(_widest(devices).history.ids)
@@ -169,9 +167,8 @@ def _origins(bundle: Bundle, head: Model, form: StateForm) -> tuple[Origin, ...]
     if initial is None:
         return (fresh,)
     tensors = {name: initial.arrays[HEAD + name] for name in fresh.tensors}
-    history = History.from_state(initial.meta, initial.arrays)
-    labels = tuple(initial.meta["labels"])
-    return Origin(tensors, initial.memory.rows.all(), labels, history), fresh
+    codes = initial.memory.rows.all()
+    return Origin(tensors, codes, initial.meta.labels, initial.history), fresh
 
 
 def _widest(devices: Iterable[Device]) -> Origin:

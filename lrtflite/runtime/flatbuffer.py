@@ -8,20 +8,19 @@ from pathlib import Path
 from typing import Callable, TypeVar
 
 from lrtflite.errors import BundleError
+from lrtflite.files.bundle_file import BundleFile
 
 Found = TypeVar("Found")
 # Maximum number of tables in a list; models have some dozens of ops and signatures.
 MAX_TABLES = 10_000
+# Maximum number of bytes of a `.tflite` file, whose offsets are 32-bit numbers.
+MAX_BYTES = 1 << 31
 
 
-def read_model(
-    path: Path, read: Callable[[FlatTable], Found], content: bytes | None = None
-) -> Found:
-    """Apply `read` to the root table of a `.tflite` file, or raise BundleError if it is damaged.
-
-    `content` has the bytes of the file if they were checked already.
-    """
-    data = path.read_bytes() if content is None else content
+def read_model(file: Path | BundleFile, read: Callable[[FlatTable], Found]) -> Found:
+    """Apply `read` to the root table of a `.tflite` file, or raise BundleError if it is damaged."""
+    file = BundleFile.of(file)
+    path, data = file.path, file.read(most=MAX_BYTES)
     if data[4:8] != b"TFL3":
         raise BundleError(
             f"Expected a TFLite file, got {path} without its TFL3 mark", "copy the bundle again"
@@ -84,16 +83,14 @@ class Op:
     custom: str = ""
 
 
-def read_ops(path: Path, content: bytes | None = None) -> list[Op]:
-    """Return the op table of a `.tflite` file, sorted; `content` has its bytes if at hand."""
-    return read_model(
-        path, lambda model: sorted({_op(entry) for entry in model.tables(1)}), content
-    )
+def read_ops(file: Path | BundleFile) -> list[Op]:
+    """Return the op table of a `.tflite` file, sorted."""
+    return read_model(file, lambda model: sorted({_op(entry) for entry in model.tables(1)}))
 
 
-def custom_ops(path: Path, content: bytes | None = None) -> list[str]:
+def custom_ops(file: Path | BundleFile) -> list[str]:
     """Return the names of the ops that a stock runtime lacks, including Flex ops."""
-    return [op.custom for op in read_ops(path, content) if op.custom]
+    return [op.custom for op in read_ops(file) if op.custom]
 
 
 def _op(table: FlatTable) -> Op:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import whole_number
 from lrtflite.errors import BundleError, RuntimeMissing
+from lrtflite.files.bundle_file import BundleFile
 from lrtflite.runtime.mapped_file import release_pages
 from lrtflite.system.extras import installed_version, pip_command
 from lrtflite.tables.table import Table
@@ -110,25 +111,24 @@ class Model:
 
     def __init__(
         self,
-        path: Path,
+        file: Path | BundleFile,
         *,
         runtime: str = "auto",
         threads: int = 1,
-        content: bytes | None = None,
         prepare: bool = False,
     ) -> None:
-        """Load a file; `content` has its bytes if they were checked already.
+        """Load a file.
 
         With `prepare`, the first signature is made ready at once: its weights are packed while
         nothing else is in RAM.
         """
         threads = whole_number("threads", threads, least=1, most=MAX_THREADS)
-        self.path = path
+        file = BundleFile.of(file)
+        self.path = file.path
         self.runtime = pick_runtime(runtime)
         module = importlib.import_module(RUNTIMES[self.runtime][1])
         try:
-            model = {"model_path": str(path)} if content is None else {"model_content": content}
-            self._interpreter = module.Interpreter(**model, num_threads=threads)
+            self._interpreter = module.Interpreter(**_contents(file), num_threads=threads)
             # tflite-runtime applies its XNNPACK delegate only here. LiteRT would only keep the
             # tensors of a signature that may never run: 9 MB of a head above `conv5_4/dw`.
             if prepare or self.runtime != LITERT:
@@ -136,7 +136,7 @@ class Model:
             names = self._interpreter.get_signature_list()
         except (ValueError, RuntimeError) as error:
             raise BundleError(
-                f"{describe_runtime(self.runtime)} cannot load {path}: {_first_line(error)}",
+                f"{describe_runtime(self.runtime)} cannot load {file.path}: {_first_line(error)}",
                 "convert the bundle again",
             ) from error
         self._runners = {name: self._interpreter.get_signature_runner(name) for name in names}
@@ -199,3 +199,10 @@ def _signature(runner: Any) -> Signature:
         }
 
     return Signature(tensors(runner.get_input_details()), tensors(runner.get_output_details()))
+
+
+def _contents(file: BundleFile) -> dict[str, str | bytes]:
+    """Return the option of an interpreter that has it use this file."""
+    if file.checked is None:
+        return {"model_path": str(file.path)}
+    return {"model_content": file.checked}

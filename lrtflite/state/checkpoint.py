@@ -29,12 +29,13 @@ from lrtflite.state.folder import (
 )
 from lrtflite.state.form import StateForm
 from lrtflite.state.lock import FolderLock
+from lrtflite.state.meta import NO_STATE
 from lrtflite.state.reading import GenerationHeader, State, open_state, read_opened, reading
 from lrtflite.state.record import Record
 from lrtflite.state.writing import Generation, generation_of, stored, write_generation
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-_NONE = Generation(-1, Record({}))
+_NONE = Generation(-1, Record(NO_STATE))
 
 
 class Checkpoint(StateFolder):

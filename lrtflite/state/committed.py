@@ -23,6 +23,7 @@ from lrtflite.state.folder import number_of
 from lrtflite.state.form import StateForm
 from lrtflite.state.history import History
 from lrtflite.state.initial import learned_labels
+from lrtflite.state.meta import StateMeta
 from lrtflite.state.models import LoadedModels, restore_models, save_models
 from lrtflite.state.reading import GenerationHeader, State, read_opened
 from lrtflite.state.record import Record
@@ -249,8 +250,8 @@ class CommittedState:
         before = Commit(self._tensors(), self.learned, self.slots, self.history, self._content)
         with deferred_signals(), self.answering:
             try:
-                memory.capacity = opened.record.meta["replay_size"]
-                memory.policy = opened.record.meta["policy"]
+                memory.capacity = opened.record.meta.replay_size
+                memory.policy = opened.record.meta.policy
                 self.restore_generation(opened, salvage=salvage)
             except BaseException:
                 memory.capacity, memory.policy = kept
@@ -274,19 +275,16 @@ class CommittedState:
         return State(
             arrays={**made.tensors, **made.history.arrays},
             memory=made.memory,
-            meta={
-                "bundle": self.bundle.identity,
-                "replay_layer": self.bundle.manifest.replay_layer,
-                "replay_size": self.memory.capacity,
-                "policy": self.memory.policy,
-                "codec": self.memory.codec,
-                "labels": list(made.slots.labels),
-                "learned": made.learned.tolist(),
-                "rng": self.rng.bit_generator.state,
-                **made.history.meta,
-                "device": self.options.device,
-                "bundle_version": self.bundle.manifest.version,
-            },
+            meta=StateMeta.of(
+                self.bundle,
+                made.history,
+                replay_size=self.memory.capacity,
+                policy=self.memory.policy,
+                labels=made.slots.labels,
+                learned=made.learned,
+                rng=self.rng.bit_generator.state,
+                device=self.options.device,
+            ),
         )
 
     def _tensors(self) -> dict[str, NDArray[Any]]:
@@ -323,14 +321,14 @@ class CommittedState:
 
     def _commit_of(self, state: State) -> Commit:
         """Return the change that leads to a state."""
-        meta, content, rng = state.meta, state.memory, state.meta["rng"]
-        if meta["policy"] != self.memory.policy:
+        meta, content, rng = state.meta, state.memory, state.meta.rng
+        if meta.policy != self.memory.policy:
             # A counter and marks mean something only to the policy that made them.
             content = content.without_marks()
-        slots, history = Slots(tuple(meta["labels"])), History.from_state(meta, state.arrays)
+        slots, history = Slots(meta.labels), state.history
         if rng is None:  # the state of a client with another generator
             rng = np.random.PCG64((self.options.seed, history.sessions)).state
-        learned = np.array(meta["learned"], bool)
+        learned = np.array(meta.learned, bool)
         return Commit(state.arrays, learned, slots, history, content, rng)
 
     def take_memory(self, content: Content) -> None:

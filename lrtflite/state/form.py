@@ -15,6 +15,7 @@ from lrtflite.errors import StateError
 from lrtflite.files.tensors import Entry
 from lrtflite.replay.codecs import CODECS
 from lrtflite.runtime.model import Signature, Tensor
+from lrtflite.state.meta import StateMeta
 
 
 @dataclass(frozen=True)
@@ -46,25 +47,25 @@ class StateForm:
             Tensor(tuple(codec.shape), np.dtype(codec.dtype)),
         )
 
-    def check_meta(self, meta: Mapping[str, Any]) -> None:
+    def check_meta(self, meta: StateMeta) -> None:
         """Raise StateError for a state of another bundle, ValueError for invalid labels."""
         layer, codec = self.bundle.manifest.replay_layer, self.bundle.manifest.codec
-        if meta["bundle"] != self.bundle.identity:
-            same = layer == meta["replay_layer"]
-            layer_of_other = printable(meta["replay_layer"])
+        if meta.bundle != self.bundle.identity:
+            same = layer == meta.replay_layer
+            layer_of_other = printable(meta.replay_layer)
             other = "from other weights or another conversion" if same else layer_of_other
             raise StateError(
                 f"Expected a state for the bundle {self.bundle.path} ({layer}), got one for "
                 f"another bundle ({other})",
                 "open its own bundle, or a new state path",
             )
-        if meta["codec"] != codec:
+        if meta.codec != codec:
             raise StateError(
-                f"Expected a state with codec {codec}, got {printable(meta['codec'])}",
+                f"Expected a state with codec {codec}, got {printable(meta.codec)}",
                 "open its own bundle",
             )
-        if len(meta["labels"]) != self.bundle.manifest.slots:
-            raise ValueError(f"{len(meta['labels'])} labels")
+        if len(meta.labels) != self.bundle.manifest.slots:
+            raise ValueError(f"{len(meta.labels)} labels")
 
     def check_entries(self, entries: Mapping[str, Entry]) -> None:
         """Raise ValueError unless the arrays have the names, shapes and dtypes of the models."""

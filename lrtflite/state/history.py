@@ -312,24 +312,18 @@ class History:
         return History(self.recent[count:], folded).compacted() if count else self
 
     @property
-    def meta(self) -> dict[str, Any]:
-        """Return the part of a state that is JSON."""
-        found = {
-            "sessions": self.sessions,
-            "history": [entry.to_json() for entry in self.recent],
-        }
-        return {**found, "folded": self.folded.to_json()} if len(self.folded) else found
-
-    @property
     def arrays(self) -> Mapping[str, NDArray[Any]]:
         """Return the part of a state that is arrays."""
         return self.folded.arrays if len(self.folded) else {}
 
     @classmethod
-    def from_state(cls, meta: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> History:
-        """Return the history that `meta` and `arrays` describe; a long one is folded."""
-        recent: Sequence[Mapping[str, Any]] = meta["history"]
+    def from_state(
+        cls,
+        recent: Iterable[Mapping[str, Any]],
+        folded: Mapping[str, Any] | None,
+        arrays: Mapping[str, NDArray[Any]],
+    ) -> History:
+        """Return the history with these values and arrays of a state; a long one is folded."""
         return cls(
-            tuple(map(TaughtSession.from_json, recent)),
-            Folded.from_state(meta.get("folded"), arrays),
+            tuple(map(TaughtSession.from_json, recent)), Folded.from_state(folded, arrays)
         ).compacted()

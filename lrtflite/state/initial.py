@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.counted import classes_text, counted
 from lrtflite.errors import BundleError, StateError, problem_of
 from lrtflite.replay.policies import balanced_choice
@@ -21,7 +21,7 @@ def read_initial(bundle: Bundle, form: StateForm | None = None) -> State | None:
     if bundle.initial is None:
         return None
     try:
-        return read_state(bundle.initial, form, source=bundle.source(INITIAL_FILE))
+        return read_state(bundle.initial, form)
     except StateError as error:
         # The advice for a damaged state does not apply to a bundle.
         problem = problem_of(error)
@@ -35,7 +35,7 @@ def learned_labels(labels: Sequence[str | None], learned: Iterable[bool]) -> tup
 
 def labels_of(state: State) -> tuple[str, ...]:
     """Return the labels that a state can answer with."""
-    return learned_labels(state.meta["labels"], state.meta["learned"])
+    return learned_labels(state.meta.labels, state.meta.learned)
 
 
 def shipped_labels(bundle: Bundle) -> tuple[str, ...]:
@@ -58,7 +58,7 @@ def check_initial(bundle: Bundle, head: Model, features: Model) -> str:
     state = read_initial(bundle, StateForm.of(bundle, head.signatures, features.signatures))
     if state is None:
         return "nothing was taught before it shipped"
-    if tuple(state.meta["labels"]) != bundle.manifest.labels:
+    if state.meta.labels != bundle.manifest.labels:
         raise BundleError(
             f"Expected an initial state for the bundle {bundle.path}, got one for another bundle",
             "copy the bundle again",

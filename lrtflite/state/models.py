@@ -9,7 +9,7 @@ from typing import Any, Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
+from lrtflite.bundle.bundle import Bundle
 from lrtflite.contract.checking import check_contract
 from lrtflite.contract.signatures import ZERO
 from lrtflite.options import LearnerOptions
@@ -35,17 +35,15 @@ class LoadedModels:
     ) -> LoadedModels:
         """Load the models of a bundle with `load`, or raise BundleError if they do not fit it."""
         running: dict[str, Any] = {"runtime": options.runtime, "threads": options.threads}
-        of_head = {**running, **bundle.loaded(HEAD_FILE)}
-        of_features = {**running, **bundle.loaded(FEATURES_FILE)}
-        features = load(bundle.features, prepare=True, **of_features)
-        serving = load(bundle.head, **of_head)
+        features = load(bundle.features, prepare=True, **running)
+        serving = load(bundle.head, **running)
         check_contract(bundle, features, serving)
         if options.read_only:
             return cls(features, serving, serving, features)
-        working = load(bundle.head, **of_head)
+        working = load(bundle.head, **running)
         adapts = bundle.manifest.adapt_moments
         return cls(
-            features, serving, working, load(bundle.features, **of_features) if adapts else features
+            features, serving, working, load(bundle.features, **running) if adapts else features
         )
 
 

@@ -19,13 +19,24 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import DamagedState, NotRegular, StateError
 from lrtflite.files.atomic import replacing
-from lrtflite.files.reading import FileSource, Source
+from lrtflite.files.bundle_file import BundleFile
+from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import Entry, Outgoing, TensorFile, damaged, write_tensors
 from lrtflite.replay.memory import FACTS, Content
 from lrtflite.replay.store import CODES, RowFile, join
 from lrtflite.state.form import StateForm, check_finite
-from lrtflite.state.history import ARRAYS, IDS, MAX_FOLDED, MAX_TAUGHT, SESSIONS, TAUGHT, Folded
-from lrtflite.state.record import FOLDED, READ_FORMATS, STATE_FORMATS, NamedFile, Record
+from lrtflite.state.history import (
+    ARRAYS,
+    IDS,
+    MAX_FOLDED,
+    MAX_TAUGHT,
+    SESSIONS,
+    TAUGHT,
+    Folded,
+    History,
+)
+from lrtflite.state.meta import StateMeta
+from lrtflite.state.record import READ_FORMATS, STATE_FORMATS, NamedFile, Record
 
 _log = logging.getLogger("lrtflite")
 MEMORY = "memory/"
@@ -45,7 +56,12 @@ class State:
 
     arrays: Mapping[str, NDArray[Any]]
     memory: Content
-    meta: Mapping[str, Any]
+    meta: StateMeta
+
+    @property
+    def history(self) -> History:
+        """Return the sessions, made from `meta` and `arrays`, which takes time."""
+        return History.from_state(self.meta.history, self.meta.folded, self.arrays)
 
 
 @dataclass(frozen=True)
@@ -82,28 +98,29 @@ def facts_of(memory: Content) -> dict[str, Outgoing]:
     return {MEMORY + name: Outgoing.of(values) for name, values in memory.facts.items()}
 
 
-def read_state(path: Path, form: StateForm | None = None, *, source: Source | None = None) -> State:
+def read_state(file: Path | BundleFile, form: StateForm | None = None) -> State:
     """Read a state; with `form`, check everything against the models before it is read.
 
     Raise DamagedState for damage that is proven, StateError for a read error or another format.
-    `source` has the bytes of `path` if they were checked already.
     """
-    return read_opened(open_state(path, source=source), form)
+    return read_opened(open_state(file), form)
 
 
-def open_state(path: Path, *, source: Source | None = None) -> GenerationHeader:
+def open_state(file: Path | BundleFile) -> GenerationHeader:
     """Read the generation's own file alone, with its digest."""
+    named = BundleFile.of(file)
+    path = named.path
     with reading(path):
-        file = TensorFile(source or FileSource(path))
-        found = file.meta.get("format", "")
+        opened = TensorFile(named.source())
+        found = opened.meta.get("format", "")
         if found.isdecimal() and len(found) < 10 and int(found) not in STATE_FORMATS:
-            file.check()
+            opened.check()
             raise StateError(
                 f"Expected a state of format {READ_FORMATS}, got format {int(found)} in {path}",
                 "open a new state path, or install the version that made it",
             )
-        file.check()
-        return GenerationHeader(path, Record.from_json(file.meta, where=str(path)), file)
+        opened.check()
+        return GenerationHeader(path, Record.from_json(opened.meta, where=str(path)), opened)
 
 
 def read_opened(
@@ -119,15 +136,15 @@ def read_opened(
             form.check_meta(record.meta)
         arrays = _read_arrays(opened, form)
         memory = _read_memory(opened, form, salvage=salvage)
-        if len(memory) > record.meta["replay_size"]:
+        if len(memory) > record.meta.replay_size:
             raise ValueError(f"{len(memory)} rows")
-        Folded.from_state(record.meta.get(FOLDED), arrays)
+        Folded.from_state(record.meta.folded, arrays)
     return State(arrays, memory, record.meta)
 
 
 def _read_arrays(opened: GenerationHeader, form: StateForm | None) -> dict[str, NDArray[Any]]:
     files = [_open_named(opened.path, named) for named in opened.record.tensors]
-    folded = ARRAYS if FOLDED in opened.record.meta else {}
+    folded = {} if opened.record.meta.folded is None else ARRAYS
     found: dict[str, tuple[TensorFile, Entry]] = {}
     for file in (*files, opened.file):
         for name, entry in file.entries.items():
@@ -163,7 +180,7 @@ def _read_memory(opened: GenerationHeader, form: StateForm | None, *, salvage: b
     for name, kind in FACTS.items():
         if facts[name].ndim != 1 or facts[name].dtype != np.dtype(kind):
             raise ValueError(f"invalid {name}")
-    if len(slots) and not 0 <= slots.min() <= slots.max() < len(opened.record.meta["labels"]):
+    if len(slots) and not 0 <= slots.min() <= slots.max() < len(opened.record.meta.labels):
         raise ValueError("a slot that the head does not have")
     files = [_open_rows(opened.path, each, salvage=salvage) for each in named]
     if CODES in own.entries:

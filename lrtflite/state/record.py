@@ -15,6 +15,7 @@ from lrtflite.files.digest import File
 from lrtflite.files.strict_json import strict_json
 from lrtflite.labels import stored_label
 from lrtflite.replay.codecs import MAX_PATTERNS
+from lrtflite.state.meta import StateMeta
 
 STATE_FORMAT = 6
 # Formats that this version reads, by the same rules.
@@ -49,7 +50,7 @@ class Record:
     `format` is that of the file; `to_json` writes the current one.
     """
 
-    meta: Mapping[str, Any]
+    meta: StateMeta
     counter: int = 0
     undo: int | None = None
     tensors: tuple[NamedFile, ...] = ()
@@ -63,8 +64,8 @@ class Record:
     def to_json(self) -> dict[str, str]:
         """Return the metadata of a tensor file."""
         found = {
-            **self.meta,
-            "rng": _rng_to_json(self.meta["rng"]),
+            **vars(self.meta),
+            "rng": _rng_to_json(self.meta.rng),
             "counter": self.counter,
             "undo": self.undo,
             "tensors": [_file_to_json(each) for each in self.tensors],
@@ -97,12 +98,7 @@ class Record:
             _check(found)
             undo = found["undo"]
             return cls(
-                meta={
-                    **{name: found[name] for name in _PLAIN},
-                    **{name: found[name] for name in _OPTIONAL if found.get(name) is not None},
-                    "labels": [None if x is None else stored_label(x) for x in found["labels"]],
-                    "rng": _rng_from_json(found["rng"]),
-                },
+                meta=_meta_from_json(found),
                 counter=found["counter"],
                 undo=undo,
                 tensors=tuple(_file_from_json(each, "tensors-") for each in found["tensors"]),
@@ -203,6 +199,24 @@ def _check(found: Mapping[str, Any]) -> None:
     folded = (found.get(FOLDED) or {"sessions": 0})["sessions"]
     if found["sessions"] != len(found["history"]) + folded:
         raise ValueError("sessions and history differ in number")
+
+
+def _meta_from_json(found: Mapping[str, Any]) -> StateMeta:
+    return StateMeta(
+        bundle=found["bundle"],
+        replay_layer=found["replay_layer"],
+        replay_size=found["replay_size"],
+        policy=found["policy"],
+        codec=found["codec"],
+        labels=tuple(None if each is None else stored_label(each) for each in found["labels"]),
+        learned=tuple(found["learned"]),
+        rng=_rng_from_json(found["rng"]),
+        sessions=found["sessions"],
+        history=tuple(found["history"]),
+        folded=found.get(FOLDED),
+        device=found.get("device"),
+        bundle_version=found.get("bundle_version"),
+    )
 
 
 def _file_to_json(named: NamedFile) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,11 +21,11 @@ def ship(
     destination = Destination.at(out, replace=replace_bundle)
     with destination.making_bundle() as made:
         for name in FILES:
-            shutil.copy(bundle.path / name, made / name)
+            bundle.file(name).copy_to(made / name)
         write_state(made / INITIAL_FILE, state)
         manifest = replace(
             bundle.manifest,
-            labels=tuple(state.meta["labels"]),
+            labels=state.meta.labels,
             files={name: digest(made / name) for name in (*FILES, INITIAL_FILE)},
         )
         write_manifest(made, manifest)

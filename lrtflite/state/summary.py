@@ -10,7 +10,7 @@ import numpy as np
 
 from lrtflite.labels import label_warnings
 from lrtflite.state.folder import EARLIER, StateFolder, earlier_format
-from lrtflite.state.history import History, TaughtSession
+from lrtflite.state.history import TaughtSession
 from lrtflite.state.reading import GenerationHeader, State, open_state, read_opened
 
 
@@ -79,35 +79,35 @@ def summarise(path: Path) -> StateSummary:
 
 def _summary(path: Path, opened: GenerationHeader, state: State) -> StateSummary:
     record, meta, rows = opened.record, state.meta, state.memory.rows
-    history = History.from_state(meta, state.arrays)
+    history = state.history
     taught = history.patterns
     tensors = {name: each for name, each in state.arrays.items() if name not in history.arrays}
-    kept = np.bincount(state.memory.facts["slots"], minlength=len(meta["labels"]))
+    kept = np.bincount(state.memory.facts["slots"], minlength=len(meta.labels))
     named = (*record.tensors, *record.rows)
     return StateSummary(
         path=str(path),
         format=record.format,
-        bundle=meta["bundle"],
-        replay_layer=meta["replay_layer"],
+        bundle=meta.bundle,
+        replay_layer=meta.replay_layer,
         sessions=history.sessions,
-        slots=len(meta["labels"]),
+        slots=len(meta.labels),
         classes=tuple(
             ClassSummary(label, slot, learned, taught.get(label, 0), int(kept[slot]))
-            for slot, (label, learned) in enumerate(zip(meta["labels"], meta["learned"]))
+            for slot, (label, learned) in enumerate(zip(meta.labels, meta.learned))
             if label is not None
         ),
-        replay_size=meta["replay_size"],
-        policy=meta["policy"],
-        codec=meta["codec"],
+        replay_size=meta.replay_size,
+        policy=meta.policy,
+        codec=meta.codec,
         rows=len(rows),
         row_bytes=rows.nbytes // max(1, len(rows)),
         tensors=len(tensors),
         tensor_bytes=sum(values.nbytes for values in tensors.values()),
         bytes=opened.file.source.size + sum(each.file.bytes for each in named),
         undo=record.undo is not None,
-        device=meta.get("device"),
-        bundle_version=meta.get("bundle_version"),
-        warnings=tuple(label_warnings(meta["labels"])),
+        device=meta.device,
+        bundle_version=meta.bundle_version,
+        warnings=tuple(label_warnings(meta.labels)),
         history=history.recent,
         folded=FoldedSummary(len(history.folded), history.folded.patterns),
     )

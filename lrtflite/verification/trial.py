@@ -17,10 +17,7 @@ from typing import BinaryIO
 import numpy as np
 
 from lrtflite.bundle.bundle import (
-    FEATURES_FILE,
     FILES,
-    GOLDEN_FILE,
-    HEAD_FILE,
     MANIFEST_FILE,
     Bundle,
 )
@@ -86,10 +83,10 @@ def in_child(stream: BinaryIO, path: str, runtime: str) -> bytes:
     from lrtflite.contract.golden import fitting, read_golden, run_golden
 
     bundle = unpacked(Path(path), stream)
-    features = Model(bundle.features, runtime=runtime, **bundle.loaded(FEATURES_FILE))
-    head = Model(bundle.head, runtime=runtime, **bundle.loaded(HEAD_FILE))
+    features = Model(bundle.features, runtime=runtime)
+    head = Model(bundle.head, runtime=runtime)
     check_contract(bundle, features, head)
-    golden = read_golden(bundle.golden, bundle.content(GOLDEN_FILE))
+    golden = read_golden(bundle.golden)
     with fitting(bundle.path):
         run_golden(features, head, golden)
     # The golden vectors come with the models, so they may call less than a learner will.

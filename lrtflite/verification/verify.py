@@ -7,9 +7,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-from lrtflite.bundle.bundle import FEATURES_FILE, GOLDEN_FILE, HEAD_FILE, Bundle
+from lrtflite.bundle.bundle import FEATURES_FILE, HEAD_FILE, Bundle
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.quantisation import Quantisation
 from lrtflite.contract.checking import breaches
@@ -26,6 +26,7 @@ from lrtflite.contract.golden import (
 )
 from lrtflite.contract.signatures import FEATURES, HEAD
 from lrtflite.errors import LrtfliteError
+from lrtflite.files.bundle_file import BundleFile
 from lrtflite.runtime.flatbuffer import custom_ops, read_ops
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.state.initial import check_initial
@@ -69,20 +70,19 @@ def verify_here(
     """Like `verify_bundle`, but in this process, which the models may crash."""
     bundle = Bundle.open(path, require_signature=require_signature)
     checks = [Check("files", True, f"{len(bundle.manifest.files)} files match their SHA-256")]
-    for model_path in (bundle.features, bundle.head):
-        content = bundle.content(model_path.name)
-        others = custom_ops(model_path, content)
-        seen = ", ".join(others) or f"{len(read_ops(model_path, content))} built-in ops"
-        checks.append(Check(f"ops of {model_path.name}", not others, seen))
+    for name in (FEATURES_FILE, HEAD_FILE):
+        file = BundleFile(bundle.path / name, bundle.content(name))
+        others = custom_ops(file)
+        seen = ", ".join(others) or f"{len(read_ops(file))} built-in ops"
+        checks.append(Check(f"ops of {name}", not others, seen))
     if not all(check.passed for check in checks):
         return checks
-    running: dict[str, Any] = {"runtime": runtime, "threads": threads}
-    features = Model(bundle.features, **running, **bundle.loaded(FEATURES_FILE))
-    head = Model(bundle.head, **running, **bundle.loaded(HEAD_FILE))
+    features = Model(bundle.features, runtime=runtime, threads=threads)
+    head = Model(bundle.head, runtime=runtime, threads=threads)
     checks.append(Check("runtime", True, describe_runtime(features.runtime)))
     checks += check_signatures(bundle.manifest, features, head)
     if all(check.passed for check in checks):
-        golden = read_golden(bundle.golden, bundle.contents.get(GOLDEN_FILE))
+        golden = read_golden(bundle.golden)
         with fitting(bundle.path):
             checks += check_golden(golden, features, head, bundle.manifest.quantisation)
         checks.append(Check("initial state", True, check_initial(bundle, head, features)))

@@ -69,15 +69,19 @@ def test_a_taught_bundle_is_signed_again(
 
 
 def test_the_bytes_that_were_verified_are_those_that_are_loaded(
-    signed: Path, keys: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+    signed: Path, keys: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In this process, and in the child that tries the models first."""
+    """In this process, in the child that tries the models first, and in a shipped bundle."""
     monkeypatch.setattr(trial, "passed", set())
     bundle = Bundle.open(signed, require_signature=keys[1])
     for name in ("manifest.json", *bundle.manifest.files):
         (signed / name).write_bytes(b"exchanged after the check")
     with Learner.open(bundle, require_signature=keys[1]) as learner:
         learner.learn_latents(latents_of(0), "cup", training=TRAINING)
+        assert learner.learned == ("cup",)
+        learner.ship(tmp_path / "taught")
+    sign_bundle(tmp_path / "taught", keys[0])
+    with Learner.open(tmp_path / "taught", require_signature=keys[1]) as learner:
         assert learner.learned == ("cup",)
 
 

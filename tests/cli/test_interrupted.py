@@ -67,7 +67,7 @@ def test_a_session_that_is_cut_off_never_was(
 
     assert {path.name: path.read_bytes() for path in state.glob("state-*")} == before
     kept = newest_state(state)
-    assert kept.meta["sessions"] == 1
+    assert kept.meta.sessions == 1
     with Learner.open(demo, state) as learner:
         assert [label for label in learner.labels if label] == ["mug"]
         np.testing.assert_array_equal(learner.memory.codes, kept.memory.rows.all())

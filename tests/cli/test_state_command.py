@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from learning import TRAINING, latents_of
 from lrtflite import Learner
+from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.errors import StateError
 from lrtflite_cli.group import cli
 from states import contents, put
@@ -58,7 +59,7 @@ def test_a_shipped_state_is_a_file(open_learner: Callable[..., Learner], tmp_pat
     learner = open_learner()
     learner.learn_latents(latents_of(0, 30), "cup", training=TRAINING)
     shipped = learner.ship(tmp_path / "bundle")
-    said = CliRunner().invoke(cli, ["state", str(shipped.initial)]).output
+    said = CliRunner().invoke(cli, ["state", str(shipped.path / INITIAL_FILE)]).output
     assert "30 patterns taught, 30 latents kept" in said
 
 

@@ -242,10 +242,10 @@ def test_folded_sessions_go_through_cpp(
     with Learner.open(demo, tmp_path / "cpp") as learner:
         assert facts(learner, probes) == taught
     found = newest_state(tmp_path / "cpp").meta
-    assert (found["sessions"], len(found["history"])) == (4, 1)
+    assert (found.sessions, len(found.history)) == (4, 1)
     # What a client does not know and need not know is dropped at its next write.
-    assert "device" not in found
-    assert found["history"][0]["device"] == "kitchen"
+    assert found.device is None
+    assert found.history[0]["device"] == "kitchen"
 
 
 @pytest.mark.parametrize(
@@ -311,11 +311,11 @@ def test_cpp_finds_damage_and_other_bundles(
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
         assert copy(client, demo, old, new) == ""
-        assert newest_state(new).meta["labels"][:3] == [*LABELS[:2], None]
+        assert newest_state(new).meta.labels[:3] == (*LABELS[:2], None)
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
     assert copy(client, demo, old, new) == ""
-    assert newest_state(new).meta["labels"][:3] == list(LABELS)
+    assert newest_state(new).meta.labels[:3] == LABELS
     other = shutil.copytree(demo, tmp_path / "other")
     with (other / "head.tflite").open("ab") as file:
         file.write(bytes(4))

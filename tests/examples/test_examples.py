@@ -95,8 +95,8 @@ def test_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> None:
     assert re.fullmatch(r"new-1.jpg: tiles \d+%, bricks \d+%", lines[2])
 
     state = newest_state(tmp_path / "state")
-    assert [label for label in state.meta["labels"] if label] == ["bricks", "tiles"]
-    assert state.meta["sessions"] == 2
+    assert [label for label in state.meta.labels if label] == ["bricks", "tiles"]
+    assert state.meta.sessions == 2
 
     asked = run("teach_from_folder.py", demo, *args).splitlines()
     assert asked == lines[1:], "asking teaches nothing"

@@ -58,7 +58,7 @@ def test_any_order_of_devices_gives_the_same_answers(
 ) -> None:
     one = merge(lda, fleet, tmp_path / "forwards").out
     other = merge(lda, fleet[::-1], tmp_path / "backwards").out
-    assert newest_state(other).meta["labels"][:2] == ["hat", "pan"]
+    assert newest_state(other).meta.labels[:2] == ("hat", "pan")
     assert_same_sums(one, other, *LABELS)
     assert_same_answers(one, other, *LABELS)
 
@@ -90,12 +90,12 @@ def test_the_merged_state_learns_on(lda: Path, fleet: list[Path], tmp_path: Path
     one = teach(lda, tmp_path / "one", *KITCHEN, *OFFICE, *HALL, ("key", 5, 5))
     teach(lda, merged, ("key", 5, 5))
     assert_same_answers(merged, one, *LABELS, "key")
-    assert newest_state(merged).meta["sessions"] == 9
+    assert newest_state(merged).meta.sessions == 9
 
 
 def test_the_generator_comes_from_the_seed(lda: Path, fleet: list[Path], tmp_path: Path) -> None:
     states = [merge(lda, fleet, tmp_path / str(k), seed=k // 2).state for k in range(3)]
-    assert states[0].meta["rng"] == states[1].meta["rng"] != states[2].meta["rng"]
+    assert states[0].meta.rng == states[1].meta.rng != states[2].meta.rng
     rows = [state.memory.rows.all().tobytes() for state in states]
     assert rows[0] == rows[1] != rows[2]
 
@@ -104,7 +104,7 @@ def test_memories_are_joined_and_balanced(lda: Path, fleet: list[Path], tmp_path
     state = merge(lda, fleet, tmp_path / "merged").state
     # 160 patterns and room for 100.
     slots, codes = state.memory.facts["slots"], state.memory.rows.all()
-    labels = np.array(state.meta["labels"])[slots]
+    labels = np.array(state.meta.labels)[slots]
     assert {label: int((labels == label).sum()) for label in LABELS} == dict.fromkeys(LABELS, 20)
     for label, kind in (("pen", 2), ("book", 3)):
         taught = {latent.tobytes() for latent in alike_latents(kind, 3)}
@@ -129,8 +129,8 @@ def test_drop_takes_a_device_out_again(lda: Path, fleet: list[Path], tmp_path: P
     assert_same_sums(dropped.out, two, "mug", "pan", "hat")
     assert_same_answers(dropped.out, two, "mug", "pan", "hat")
     # Labels that nobody else taught are free, in the place that they had.
-    assert dropped.state.meta["labels"] == ["mug", "pan", None, None, "hat", None]
-    assert dropped.state.meta["learned"] == [True, True, False, False, True, False]
+    assert dropped.state.meta.labels == ("mug", "pan", None, None, "hat", None)
+    assert dropped.state.meta.learned == (True, True, False, False, True, False)
     assert dropped.history.sessions == 5
     taught = {
         latent.tobytes() for day in ((2, 3), (0, 3), (3, 3)) for latent in alike_latents(*day)
@@ -153,6 +153,6 @@ def test_a_device_that_learned_on_replaces_its_former_self(
     one = teach(lda, tmp_path / "one", *KITCHEN, *OFFICE, *HALL, ("key", 5, 6))
     assert_same_sums(new, one, *LABELS, "key")
     state = newest_state(new)
-    assert state.meta["sessions"] == len({entry["id"] for entry in state.meta["history"]}) == 9
-    labels = np.array(state.meta["labels"])[state.memory.facts["slots"]]
+    assert state.meta.sessions == len({entry["id"] for entry in state.meta.history}) == 9
+    labels = np.array(state.meta.labels)[state.memory.facts["slots"]]
     assert {"pen", "book", "key"} < set(labels)

@@ -96,7 +96,7 @@ def test_too_many_labels_say_how_many_classes_are_needed(
     said = "at most 6 labels in all states together, got 7; .* --classes 7 for"
     refused(InputError, said, lambda out: merge(lda, [*fleet, more], out), tmp_path / "out")
     forget(lda, more, "jar")
-    assert merge(lda, [*fleet, more], tmp_path / "out").state.meta["labels"][5] == "key"
+    assert merge(lda, [*fleet, more], tmp_path / "out").state.meta.labels[5] == "key"
 
 
 def with_manifest(bundle: Path, out: Path, **changes: object) -> Path:

@@ -75,7 +75,7 @@ def test_a_shipped_class_stays_while_one_device_knows_it(
     forget(shipped, states[1], "mug")
     # A device whose first slot is taken by something else meanwhile.
     teach(shipped, states[0], ("hat", 4, 5))
-    assert newest_state(states[0]).meta["labels"][0] == "hat"
+    assert newest_state(states[0]).meta.labels[0] == "hat"
     merged = merge(shipped, states, tmp_path / "merged")
     assert merged.history.patterns == {"mug": 20, "pan": 20, "pen": 20, "book": 20, "hat": 40}
     labels = ("mug", "pan", "pen", "book")
@@ -99,7 +99,7 @@ def test_a_shipped_class_that_every_device_forgot_is_forgotten(
     for state in states:
         forget(shipped, state, "mug")
     after = merge(shipped, states, tmp_path / "after").out
-    assert "mug" not in newest_state(after).meta["labels"]
+    assert "mug" not in newest_state(after).meta.labels
     assert_same_sums(after, merged, "pan", "pen", "book", "hat")
 
 
@@ -114,7 +114,7 @@ def test_a_shipped_class_has_one_name(
         rename(shipped, state, "mug", "cup")
     merged = merge(shipped, states, tmp_path / "merged")
     assert merged.history.patterns["cup"] == 20
-    assert "mug" not in merged.state.meta["labels"]
+    assert "mug" not in merged.state.meta.labels
     assert sums(merged.out, "cup")["class_counts"] == [20]
 
 

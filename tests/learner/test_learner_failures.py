@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def test_a_closed_learner_changes_nothing(
     ):
         with pytest.raises(StateError, match="closed"):
             change()
-    assert newest_state(tmp_path).meta["labels"][:2] == ["kept", None]
+    assert newest_state(tmp_path).meta.labels[:2] == ("kept", None)
 
 
 def test_a_learner_that_closes_as_a_change_begins_deletes_nothing(
@@ -166,7 +167,7 @@ def test_a_learner_that_closes_as_a_change_begins_deletes_nothing(
     monkeypatch.setattr(learner.committed, "alone", closed_first)
     with pytest.raises(StateError, match="closed"):
         learner.undo()
-    assert newest_state(tmp_path).meta["labels"][0] == "kept"
+    assert newest_state(tmp_path).meta.labels[0] == "kept"
 
 
 def test_closing_while_a_session_runs_gives_the_state_to_the_next(
@@ -236,7 +237,7 @@ def test_a_state_belongs_to_its_bundle(
 ) -> None:
     open_learner(tmp_path).close()
     state = newest_state(tmp_path)
-    other = State(state.arrays, state.memory, {**state.meta, "bundle": "x"})
+    other = State(state.arrays, state.memory, replace(state.meta, bundle="x"))
     write_state(tmp_path / "state-00000009.safetensors", other)
     with pytest.raises(StateError, match="another bundle"):
         open_learner(tmp_path)

@@ -90,7 +90,7 @@ def test_python(desk: Path) -> None:
         assert re.fullmatch(r"stapler: 6 frames, \d+ ms", lines[1])
         assert re.fullmatch(r"mug \d+%", lines[2])
         # The other name was undone, and the stapler is forgotten.
-        labels = newest_state(desk / "state").meta["labels"]
+        labels = newest_state(desk / "state").meta.labels
         assert [label for label in labels if label] == ["mug"]
 
 
@@ -242,7 +242,7 @@ def test_the_documented_format_is_the_real_one(demo: Path) -> None:
 
     # NAME stands for a rate or a tensor. Only bundles whose moments adapt have moved/NAME, and only
     # those on a quantised feature model from elsewhere have `rounding`.
-    with np.load(bundle.golden) as golden:
+    with np.load(bundle.golden.path) as golden:
         cells = " ".join(name for name, *_ in table(page, "`golden.npz`"))
         named = {re.sub(r"/.*", "/NAME", name) for name in re.findall(r"`([\w/]+)`", cells)}
         assert named - {"moved/NAME", "rounding"} == {

@@ -100,7 +100,7 @@ def test_a_learner_keeps_codes_in_ram_and_on_disk(
     state = newest_state(tmp_path / "state")
     assert state.memory.rows.all().dtype == np.uint8
     np.testing.assert_array_equal(state.memory.rows.all(), learner.memory.codes)
-    assert state.meta["codec"] == "bytes"
+    assert state.meta.codec == "bytes"
     learner.close()
     again = open_deep(tmp_path / "state", **options)
     np.testing.assert_array_equal(again.memory.codes, state.memory.rows.all())

@@ -62,7 +62,7 @@ def test_weights_that_a_runtime_has_packed(demo: Path, runtime: str) -> None:
     model = Model(bundle.features, runtime=runtime)
     frame = np.random.default_rng(0).integers(0, 256, (1, 128, 128, 3), np.uint8)
     before = model.run("extract", frames=frame)["latents"]
-    size = bundle.features.stat().st_size
-    assert resident(bundle.features.resolve()) < size / 2
+    size = bundle.features.path.stat().st_size
+    assert resident(bundle.features.path.resolve()) < size / 2
     model.release()
     np.testing.assert_array_equal(model.run("extract", frames=frame)["latents"], before)

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -344,10 +345,10 @@ def test_a_commit_after_reopening_takes_the_newest_tensors(
     with contextlib.closing(Checkpoint(tmp_path)) as checkpoint:
         found = checkpoint.load()
         assert found is not None
-        renamed = {**found.meta, "labels": ["mug", None]}
+        renamed = replace(found.meta, labels=("mug", None))
         checkpoint.commit(State(found.arrays, found.memory, renamed))
     found = newest_state(tmp_path)
-    assert found.meta["labels"] == ["mug", None]
+    assert found.meta.labels == ("mug", None)
     assert value(found) == 4
 
 

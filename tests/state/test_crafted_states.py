@@ -150,7 +150,7 @@ def test_a_crafted_state_falls_back(
     arrays["memory/slots"] = state.memory.facts["slots"]
     changed: Arrays = {}
     for name in ("labels", "learned"):
-        changed[name] = list(state.meta[name])
+        changed[name] = list(getattr(state.meta, name))
     craft(arrays, changed)
     write(folder / NEWEST, arrays, changed, Record(state.meta))
     learner = open_learner(folder)
@@ -175,7 +175,7 @@ def test_marks_and_counters_of_any_value_do_no_harm(
     state = newest_state(folder)
     odd = state.memory.with_marks(np.full(len(state.memory), mark))
     odd = replace(odd, counter=2**62 if mark > 0 else 0)
-    write_state(folder / NEWEST, State(state.arrays, odd, {**state.meta, "policy": policy}))
+    write_state(folder / NEWEST, State(state.arrays, odd, replace(state.meta, policy=policy)))
     learner = open_learner(folder, replay_size=None)
     assert learner.memory.policy == policy
     learner.learn_latents(latents_of(2), "c", training=TRAINING)
@@ -184,7 +184,7 @@ def test_marks_and_counters_of_any_value_do_no_harm(
 
 def test_control_characters_do_not_reach_the_terminal(folder: Path, tmp_path: Path) -> None:
     state = newest_state(folder)
-    entries = [{**entry, "labels": ["\x1b[31m"]} for entry in state.meta["history"]]
+    entries = [{**entry, "labels": ["\x1b[31m"]} for entry in state.meta.history]
     odd = {"policy": "\x1b[2J", "codec": "\r\x07", "bundle": "\x1b]0;", "history": entries}
     arrays = {**state.arrays, "memory/slots": state.memory.facts["slots"]}
     arrays["memory/codes"] = state.memory.rows.all()
@@ -200,7 +200,7 @@ def test_a_state_of_another_bundle_is_refused_on_one_line(
     folder: Path, open_learner: Callable[..., Learner]
 ) -> None:
     state = newest_state(folder)
-    odd = {**state.meta, "bundle": "x", "replay_layer": "\x1b[2J\n"}
+    odd = replace(state.meta, bundle="x", replay_layer="\x1b[2J\n")
     write_state(folder / NEWEST, State(state.arrays, state.memory, odd))
     with pytest.raises(StateError, match="another bundle") as caught:
         open_learner(folder)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,8 +37,8 @@ def entry(number: int, *labels: str | None) -> TaughtSession:
 def with_history(history: History, number: int = 1) -> State:
     """Return a small state with a history, whose head and memory show `number`."""
     found = state(number)
-    meta = {**found.meta, **history.meta}
-    return State({**found.arrays, **history.arrays}, found.memory, meta)
+    arrays = {**found.arrays, **history.arrays}
+    return State(arrays, found.memory, found.meta.with_history(history))
 
 
 def test_the_newest_sessions_stay_in_full() -> None:
@@ -82,8 +83,8 @@ def test_a_session_with_very_many_labels_is_folded_early() -> None:
 
 
 def test_ids_of_another_client_are_recognised_before_and_after_folding() -> None:
-    meta = {"history": [{"id": "Gerät 7/1", "session": 1, "labels": [], "patterns": []}]}
-    once = History.from_state(meta, {})
+    session = {"id": "Gerät 7/1", "session": 1, "labels": [], "patterns": []}
+    once = History.from_state([session], None, {})
     expected = hashlib.sha256("Gerät 7/1".encode()).hexdigest()[:32]
     assert once.ids == {expected}
     assert History((), Folded().with_entries(once.recent)).ids == once.ids
@@ -103,7 +104,7 @@ def test_a_commit_writes_as_much_after_100000_sessions_as_after_100(tmp_path: Pa
             checkpoint.commit(with_history(history, number))
             found.append(sum(each.stat().st_size for each in set(folder.iterdir()) - before))
         checkpoint.close()
-        assert newest_state(folder).meta["sessions"] == sessions + 20
+        assert newest_state(folder).meta.sessions == sessions + 20
         written[sessions] = found
     # The first three have no earlier generation to share with.
     assert max(written[100_000][3:]) < 2.5 * max(written[100][3:])
@@ -115,21 +116,21 @@ def test_a_long_history_survives_the_disk(tmp_path: Path) -> None:
     history = History.of(entry(number, "mug", "hat") for number in range(1, 701))
     write_state(tmp_path / "one.safetensors", with_history(history))
     found = read_state(tmp_path / "one.safetensors")
-    assert History.from_state(found.meta, found.arrays) == history
+    assert found.history == history
     checkpoint = Checkpoint(tmp_path / "folder")
     for number in range(700, 705):
         history = history.with_session({"mug": 1})
         checkpoint.commit(with_history(history, number))
     checkpoint.close()
     found = newest_state(tmp_path / "folder")
-    assert History.from_state(found.meta, found.arrays) == history
+    assert found.history == history
 
 
 def test_a_state_of_format_5_of_any_length_is_read_and_folded(tmp_path: Path) -> None:
-    meta = meta_of(70_000)
-    for number, each in enumerate(meta["history"]):
+    sessions = meta_of(70_000).history
+    for number, each in enumerate(sessions):
         each["id"] = f"{number:032x}"
-    found = History.from_state(meta, {})
+    found = History.from_state(sessions, None, {})
     assert found.sessions == len(found.ids) == 70_000
     assert len(found.recent) < 2 * BLOCK
 
@@ -156,13 +157,13 @@ def crafted(history: History, changes: dict[str, Any], **meta: Any) -> State:
     return State(
         {name: values for name, values in arrays.items() if values is not None},
         found.memory,
-        {**found.meta, **meta},
+        replace(found.meta, **meta),
     )
 
 
 LONG = History.of(entry(number) for number in range(1, 301))
 IDS, SESSIONS, TAUGHT = (LONG.arrays[name] for name in ARRAYS)
-FOLDED = LONG.meta["folded"]
+FOLDED = LONG.folded.to_json()
 
 
 @pytest.mark.parametrize(
@@ -233,10 +234,10 @@ def test_more_folded_sessions_than_the_limit(
 def test_crafted_sessions_are_refused(tmp_path: Path, odd: dict[str, Any]) -> None:
     path = tmp_path / "state.safetensors"
     meta = meta_of(1)
-    meta["history"][0].update({"later": {"than": "this"}, "time": None})
+    meta.history[0].update({"later": {"than": "this"}, "time": None})
     write_state(path, State(state(1).arrays, patterns(1, 2), meta))
     read_state(path)
-    meta["history"][0].update(odd)
+    meta.history[0].update(odd)
     write_state(path, State(state(1).arrays, patterns(1, 2), meta))
     with pytest.raises(DamagedState):
         read_state(path)
@@ -254,14 +255,14 @@ def test_a_session_has_its_time_and_device(
         learner.learn_latents(latents_of(1), "hat", training=TRAINING)
         shipped = learner.ship(tmp_path / "shipped")
     meta = newest_state(path).meta
-    assert meta["device"] == "kitchen"
-    first, second = meta["history"]
+    assert meta.device == "kitchen"
+    first, second = meta.history
     assert (first["time"], first["device"]) == (1_800_000_000, "kitchen")
     assert ("time" in second, second["device"]) == (False, "kitchen")
     # Another device that starts from this state has another name, or none.
     with Learner.open(shipped, tmp_path / "other") as other:
         assert other.committed.history.entries[0].device == "kitchen"
-    assert "device" not in newest_state(tmp_path / "other").meta
+    assert newest_state(tmp_path / "other").meta.device is None
 
 
 def test_learning_renaming_and_forgetting_reach_folded_sessions(

@@ -27,7 +27,8 @@ def test_labels_follow_their_classes_and_keep_their_place() -> None:
     assert forgotten.ids == {A, B}
     # A new class of the old name has nothing to do with the forgotten one.
     assert forgotten.renamed(None, "mug") == forgotten
-    assert History.from_state(forgotten.meta, forgotten.arrays) == forgotten
+    recent = [entry.to_json() for entry in forgotten.recent]
+    assert History.from_state(recent, None, {}) == forgotten
 
 
 def test_a_session_is_counted_by_label(open_learner: Open, tmp_path: Path) -> None:
@@ -35,7 +36,7 @@ def test_a_session_is_counted_by_label(open_learner: Open, tmp_path: Path) -> No
     latents = latents_of(0, 5)
     learner.learn_latents(latents, ["mug", "hat", "mug", "mug", "hat"], training=TRAINING)
     learner.learn_latents(latents, slot=4, training=TRAINING)
-    first, second = newest_state(tmp_path / "state").meta["history"]
+    first, second = newest_state(tmp_path / "state").meta.history
     assert (first["session"], first["labels"], first["patterns"]) == (1, ["mug", "hat"], [3, 2])
     assert (second["session"], second["labels"], second["patterns"]) == (2, ["class 4"], [5])
     assert len(first["id"]) == 32
@@ -55,7 +56,7 @@ def test_ids_survive_all_that_is_no_session(open_learner: Open, tmp_path: Path) 
     learner.undo()
     assert learner.committed.history == before.renamed("mug", "cup")
     snapshot = learner.snapshot()
-    assert History.from_state(snapshot.meta, snapshot.arrays) == learner.committed.history
+    assert snapshot.history == learner.committed.history
     shipped = learner.ship(tmp_path / "shipped")
     learner.close()
     assert Learner.open(shipped).committed.history == before.renamed("mug", "cup")

@@ -15,6 +15,7 @@ from lrtflite.replay.memory import Content
 from lrtflite.state.checkpoint import Checkpoint
 from lrtflite.state.folder import name_of, newest_state, temporary
 from lrtflite.state.history import Folded, History, TaughtSession
+from lrtflite.state.meta import NO_STATE
 from lrtflite.state.reading import State, open_state, read_opened
 from lrtflite.state.record import Record
 from lrtflite.state.writing import Generation, write_generation
@@ -46,7 +47,7 @@ def teach(folder: Path, last: int, *, trunk: Callable[[int], int] = lambda _: 0)
     number = -1
     while number < last:
         with loaded(folder) as (checkpoint, found):
-            number = 0 if found is None else found.meta["sessions"] + 1
+            number = 0 if found is None else found.meta.sessions + 1
             memory = patterns(0, 0) if found is None else found.memory
             checkpoint.commit(taught(number, memory, trunk=trunk(number)))
 
@@ -87,7 +88,7 @@ def check_every_damage(folder: Path, sessions: int) -> None:
     used = names_in(folder, newest(folder))
     for name in damages(folder):
         left = newest_state(folder)
-        lost = sessions - left.meta["sessions"]
+        lost = sessions - left.meta.sessions
         assert lost <= 1, f"{lost} sessions lost by damage to {name}"
         assert len(left.memory) >= sessions, f"rows lost by damage to {name}"
         assert lost == 0 or name in used, f"a session lost by damage to the older {name}"
@@ -137,7 +138,7 @@ def test_a_damaged_folder_is_whole_again_after_two_commits(tmp_path: Path, kind:
     teach(tmp_path, SESSIONS + 1)
     # The two kept generations hold the latents of all sessions but the lost one.
     for _ in damages(tmp_path, set(contents(tmp_path)) - {f"{path.stem}.damaged"}):
-        assert newest_state(tmp_path).meta["sessions"] >= SESSIONS
+        assert newest_state(tmp_path).meta.sessions >= SESSIONS
 
 
 @pytest.mark.parametrize("reopened", [True, False])
@@ -167,13 +168,13 @@ def test_folded_sessions_are_written_twice_and_never_again(tmp_path: Path) -> No
         memory = patterns(0, 0)
         for number in range(6):
             found = taught(number, memory)
-            meta = {**found.meta, "folded": history.meta["folded"], "sessions": 1000 + number}
+            meta = replace(found.meta, folded=history.folded.to_json(), sessions=1000 + number)
             arrays = {**found.arrays, **history.arrays}
             memory = checkpoint.commit(State(arrays, found.memory, meta))
             seen |= holding(tmp_path, "history/ids")
     assert len(seen) == 2
     for name in damages(tmp_path):
-        assert newest_state(tmp_path).meta["sessions"] >= 1004, name
+        assert newest_state(tmp_path).meta.sessions >= 1004, name
 
 
 def share_as_before(folder: Path) -> None:
@@ -182,7 +183,7 @@ def share_as_before(folder: Path) -> None:
     11 and 12 share their tensors, and rows. Generation 0 shares none; it was kept as a spare.
     """
     folder.mkdir()
-    none = Generation(-1, Record({}))
+    none = Generation(-1, Record(NO_STATE))
     before, memory = none, patterns(0, 0)
     for number in range(SESSIONS + 1):
         found = taught(number, memory, trunk=min(number, 1))
@@ -208,10 +209,10 @@ def test_a_folder_of_an_earlier_version_gets_its_copy_at_the_next_commit(
         share_as_before(folder)
     shared, trunk = names_in(folder, 12) & names_in(folder, 11), "tensors-00000001.safetensors"
     assert trunk in shared
-    assert newest_state(folder).meta["sessions"] == SESSIONS
+    assert newest_state(folder).meta.sessions == SESSIONS
     for name in damages(folder, shared - {trunk}):
         # A lost row costs no session, although generation 0 is whole.
-        assert newest_state(folder).meta["sessions"] == SESSIONS, name
+        assert newest_state(folder).meta.sessions == SESSIONS, name
     before = (folder / trunk).read_bytes()
     teach(folder, SESSIONS + 1, trunk=lambda _: 1)
     assert (folder / trunk).read_bytes() == before
@@ -229,7 +230,7 @@ def test_damage_after_undo_costs_no_session(tmp_path: Path) -> None:
         previous = checkpoint.previous()
         checkpoint.undo(previous, read_opened(previous))
     for name in damages(tmp_path):
-        assert newest_state(tmp_path).meta["sessions"] == SESSIONS - 1, name
+        assert newest_state(tmp_path).meta.sessions == SESSIONS - 1, name
     assert len(holding(tmp_path, "head/trunk")) == 2
     teach(tmp_path, SESSIONS)
     check_every_damage(tmp_path, SESSIONS)
@@ -252,5 +253,5 @@ def test_a_damaged_generation_that_cannot_be_renamed_does_not_count(
     with loaded(tmp_path) as (checkpoint, found):
         assert found is not None
         checkpoint.commit(taught(3, found.memory))
-        assert checkpoint.previous().record.meta["sessions"] == 2
+        assert checkpoint.previous().record.meta.sessions == 2
     check_every_damage(tmp_path, 3)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,13 +56,13 @@ def test_a_new_learner_starts_with_the_classes_of_the_bundle(
 def test_a_bundle_without_its_initial_state_is_refused(
     shipped: Bundle, tmp_path: Path, how: str
 ) -> None:
-    assert shipped.initial is not None
-    content = shipped.initial.read_bytes()
-    shipped.initial.unlink()
+    initial = shipped.path / INITIAL_FILE
+    content = initial.read_bytes()
+    initial.unlink()
     if how == "another kind":
-        shipped.initial.mkdir()
+        initial.mkdir()
     elif how != "missing":
-        shipped.initial.write_bytes(content[:-1] if how == "truncated" else b"x" + content[1:])
+        initial.write_bytes(content[:-1] if how == "truncated" else b"x" + content[1:])
     with pytest.raises(BundleError, match=f"{INITIAL_FILE}.*; .*copy the bundle again"):
         Learner.open(shipped.path, tmp_path / "state")
     assert not (tmp_path / "state").exists()
@@ -182,15 +183,15 @@ def test_an_initial_state_of_another_bundle_fails_the_verification(
 ) -> None:
     path = shipped.path / INITIAL_FILE
     state = read_state(path)
-    arrays, memory, meta = dict(state.arrays), state.memory, dict(state.meta)
+    arrays, memory, meta = dict(state.arrays), state.memory, state.meta
     if wrong == "head":
         arrays["head/cw"] = arrays["head/cw"][:, :-1]
     elif wrong == "memory":
         memory = Content.empty((3,), np.dtype(np.float32))
     elif wrong == "labels":
-        meta["labels"] = ["other", *meta["labels"][1:]]
+        meta = replace(meta, labels=("other", *meta.labels[1:]))
     else:
-        meta["bundle"] = "0" * 64
+        meta = replace(meta, bundle="0" * 64)
     write_state(path, State(arrays, memory, meta))
     _rehash(shipped.path)
     wanted = {"head": "of another shape", "memory": "rows of"}

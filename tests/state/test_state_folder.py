@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-import lrtflite.state.reading as state_file_module
 from lrtflite.errors import DamagedState, StateError
+from lrtflite.files import bundle_file
+from lrtflite.state import reading
 from lrtflite.state.checkpoint import Checkpoint
 from lrtflite.state.folder import StateFolder, newest_state
 from lrtflite.state.reading import State, read_opened
@@ -227,20 +228,24 @@ def test_a_reader_begins_again_if_the_writer_removes_what_it_reads(
     tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(tmp_path, 1, 2)
-    real = state_file_module.FileSource
+    real = reading.FileSource
     ahead = Checkpoint(tmp_path)
     ahead.load()
 
+    def open_with(source: Any) -> None:
+        for module in (bundle_file, reading):
+            monkeypatch.setattr(module, "FileSource", source)
+
     def source(path: Path) -> Any:
-        monkeypatch.setattr(state_file_module, "FileSource", real)
+        open_with(real)
         if path.name.startswith(kind):
             for number in (3, 4, 5):
                 ahead.commit(state(number))
         else:
-            monkeypatch.setattr(state_file_module, "FileSource", source)
+            open_with(source)
         return real(path)
 
-    monkeypatch.setattr(state_file_module, "FileSource", source)
+    open_with(source)
     assert value(newest_state(tmp_path)) == 5
     ahead.close()
 

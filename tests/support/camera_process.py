@@ -26,4 +26,4 @@ def wait_for(process: subprocess.Popen[str], wanted: str) -> None:
 
 
 def labels(state: Path) -> list[str]:
-    return [label for label in newest_state(state).meta["labels"] if label is not None]
+    return [label for label in newest_state(state).meta.labels if label is not None]

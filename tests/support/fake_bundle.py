@@ -21,6 +21,7 @@ from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.contract.checking import breaches
 from lrtflite.contract.signatures import FEATURES, HEAD, Sizes, signatures_of
+from lrtflite.files.bundle_file import BundleFile
 from lrtflite.files.digest import digest
 from lrtflite.opening import open_committed
 from lrtflite.options import LearnerOptions
@@ -90,14 +91,13 @@ class FakeModel:
 
     def __init__(
         self,
-        path: Path,
+        file: Path | BundleFile,
         *,
         runtime: str = "auto",
         threads: int = 1,
-        content: bytes | None = None,
         prepare: bool = False,
     ) -> None:
-        self.path = path
+        self.path = path = BundleFile.of(file).path
         self.calls: list[tuple[str, dict[str, Any]]] = []
         manifest = (path.parent / "manifest.json").read_text()
         self.manifest = read_manifest(manifest, where=str(path))

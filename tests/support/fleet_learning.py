@@ -59,7 +59,7 @@ def refused(kind: type[LrtfliteError], said: str, run: Callable[[Path], object],
 def sums(state: Path, *labels: str) -> dict[str, np.ndarray]:
     """The sums of an lda state; rows of classes are in the order of `labels`."""
     found = newest_state(state)
-    slots = [found.meta["labels"].index(label) for label in labels]
+    slots = [found.meta.labels.index(label) for label in labels]
     arrays = {name[5:]: found.arrays[name] for name in found.arrays if name.startswith("head/")}
     rows = {name: arrays[name][slots] for name in ("class_sums", "class_counts")}
     return {**rows, **{name: arrays[name] for name in ("scatter", "squares", "pattern_count")}}
@@ -68,7 +68,7 @@ def sums(state: Path, *labels: str) -> dict[str, np.ndarray]:
 def scores(state: Path, latents: np.ndarray, *labels: str) -> np.ndarray:
     """(n, labels) float64: z . w + b, computed here from the weights of an lda state."""
     found = newest_state(state)
-    slots = [found.meta["labels"].index(label) for label in labels]
+    slots = [found.meta.labels.index(label) for label in labels]
     roots = np.sqrt(latents.astype(np.float64))
     z = roots / np.linalg.norm(roots, axis=1, keepdims=True)
     answers: Any = z @ found.arrays["head/weights"][slots].T + found.arrays["head/bias"][slots]

@@ -56,7 +56,7 @@ def fingerprint(learner: Learner) -> list[bytes]:
     serving = save_models(committed.serving, committed.features)
     for name, values in state.arrays.items():
         np.testing.assert_array_equal(serving[name], values)
-    for entry in state.meta["history"]:
+    for entry in state.meta.history:
         del entry["id"], entry["time"]
     memory = [state.memory.rows.all(), *state.memory.facts.values()]
     found = (*(state.arrays[name] for name in sorted(state.arrays)), *memory)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from lrtflite.replay.memory import Content
 from lrtflite.state.checkpoint import Checkpoint
+from lrtflite.state.meta import StateMeta
 from lrtflite.state.reading import State
 
 ROW = (3,)
@@ -21,21 +21,20 @@ def patterns(number: int, count: int) -> Content:
     return empty.with_rows(rows, np.arange(count), slots=np.zeros(count, np.int32))
 
 
-def meta_of(number: int, **changes: Any) -> dict[str, Any]:
+def meta_of(number: int) -> StateMeta:
     entry = {"id": "0", "session": 1, "labels": ["cup"], "patterns": [1]}
-    return {
-        "bundle": "b" * 64,
-        "replay_layer": "pool6",
-        "replay_size": 1000,
-        "policy": "algorithm1",
-        "codec": "raw",
-        "labels": ["cup", None],
-        "learned": [True, False],
-        "sessions": number,
-        "history": [{**entry, "session": k + 1} for k in range(number)],
-        "rng": np.random.PCG64(number).state,
-        **changes,
-    }
+    return StateMeta(
+        bundle="b" * 64,
+        replay_layer="pool6",
+        replay_size=1000,
+        policy="algorithm1",
+        codec="raw",
+        labels=("cup", None),
+        learned=(True, False),
+        rng=np.random.PCG64(number).state,
+        sessions=number,
+        history=tuple({**entry, "session": k + 1} for k in range(number)),
+    )
 
 
 def state(number: int, *, rows: int = 2, memory: Content | None = None) -> State:
@@ -50,7 +49,7 @@ def state(number: int, *, rows: int = 2, memory: Content | None = None) -> State
 def value(found: State | None) -> int:
     """Return the number of a state, which all its parts must agree on."""
     assert found is not None
-    number = int(found.meta["sessions"])
+    number = found.meta.sessions
     assert found.arrays["head/cw"].tolist() == [[number] * 2] * 3
     assert found.arrays["head/trunk"].tolist() == list(range(64))
     assert set(found.memory.rows.all()[:, 0].tolist()) <= {float(number)}

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ def commit(checkpoint: Checkpoint) -> None:
 def rename(checkpoint: Checkpoint) -> None:
     """Commit a state that shares its tensors and rows with the one before."""
     found = newest_state(checkpoint.folder)
-    meta = {**found.meta, "labels": ["mug", None]}
+    meta = replace(found.meta, labels=("mug", None))
     checkpoint.commit(State(found.arrays, found.memory, meta))
 
 
@@ -62,10 +63,10 @@ def undo(checkpoint: Checkpoint) -> None:
 CHANGES = {"commit": commit, "rename": rename, "undo": undo}
 
 
-def seen(folder: Path) -> tuple[int, str]:
+def seen(folder: Path) -> tuple[int, str | None]:
     """Return the number and label of the state in a folder, whose parts must agree."""
     found = newest_state(folder)
-    return value(found), found.meta["labels"][0]
+    return value(found), found.meta.labels[0]
 
 
 BEFORE, AFTER = (2, "cup"), {"commit": (3, "cup"), "rename": (2, "mug"), "undo": (1, "cup")}
@@ -216,7 +217,7 @@ def test_flipped_bits_and_missing_ends_everywhere(tmp_path: Path) -> None:
     for name, damaged in damaged_files(files, np.random.default_rng(0)):
         write_all(folder, {**files, name: damaged})
         found = newest_state(folder)
-        number = found.meta["sessions"]
+        number = found.meta.sessions
         assert number in (1, 2), name
         assert set(found.arrays["head/cw"].reshape(-1).tolist()) == {number}
         kept = found.memory.rows.all()
@@ -242,7 +243,7 @@ def test_flipped_bits_and_missing_ends_after_many_sessions(tmp_path: Path) -> No
     for name, damaged in cases if TIMES > 1 else cases[::8]:
         (folder / name).write_bytes(damaged)
         found = newest_state(folder)
-        lost.add((last - found.meta["sessions"], last + 1 - len(found.memory)))
+        lost.add((last - found.meta.sessions, last + 1 - len(found.memory)))
         (folder / name).write_bytes(files[name])
     # Nothing; or a row; or the newest session, which added a row.
     assert lost == {(0, 0), (0, 1), (1, 1)}

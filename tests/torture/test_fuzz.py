@@ -153,7 +153,7 @@ def write_crafted(path: Path, record: dict[str, str], found: Any, arrays: dict[s
 def test_values_of_a_state_with_a_right_digest(tmp_path: Path, data: st.DataObject) -> None:
     """A crafted file: its digest is right, and its values are anything."""
     history = History((), Folded().with_entries([TaughtSession("0" * 32, 1, ("cup",), (3,))]))
-    record = Record({**meta_of(1), **history.meta, "history": []}).to_json()
+    record = Record(meta_of(1).with_history(history)).to_json()
     found = {**json.loads(record["state"]), "device": "kitchen", "bundle_version": "1"}
     name = data.draw(st.sampled_from(sorted(found)))
     if isinstance(found[name], dict) and data.draw(st.booleans()):
@@ -176,7 +176,7 @@ def test_values_of_a_state_with_a_right_digest(tmp_path: Path, data: st.DataObje
     with within_limits():
         read = read_opened(open_state(path))
         read.memory.rows.all()
-        history = History.from_state(read.meta, read.arrays)
+        history = read.history
         assert len(history.entries) == history.sessions
 
 
@@ -195,7 +195,7 @@ def test_values_of_a_session_in_a_history(tmp_path: Path, data: st.DataObject) -
     write_crafted(path, record, {**json.loads(record["state"]), "history": [odd]}, arrays)
     with within_limits():
         found = read_state(path)
-        history = History.from_state(found.meta, found.arrays)
+        history = found.history
         assert len(history.ids) == history.sessions == 1
         assert Folded().with_entries(history.recent).entries == history.entries
 

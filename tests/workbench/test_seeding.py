@@ -27,7 +27,7 @@ def test_a_head_that_does_not_start_from_a_classifier_is_taught(
     np.savez(archive, images=frames(10, 20, 30), slots=np.array([0, 2, 2], np.int32))
     seed_memory(bundle, archive, open_learner=open_fake)
     state = read_state(bundle / INITIAL_FILE)
-    assert state.meta["learned"] == [True, False, True, False, False]
-    assert tuple(state.meta["labels"]) == labels
-    assert state.meta["sessions"] == 1
+    assert state.meta.learned == (True, False, True, False, False)
+    assert state.meta.labels == labels
+    assert state.meta.sessions == 1
     assert sorted(state.memory.facts["slots"]) == [0, 2, 2]

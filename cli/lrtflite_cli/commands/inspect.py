@@ -59,8 +59,8 @@ def command(bundle: str, as_json: bool) -> None:
             for name, rate in manifest.rates.items()
         ),
         *(
-            (f"signatures of {path.name}", describe_signatures(name, path))
-            for name, path in ((FEATURES, opened.features), (HEAD, opened.head))
+            (f"signatures of {file.path.name}", describe_signatures(name, file))
+            for name, file in ((FEATURES, opened.features), (HEAD, opened.head))
         ),
         *_labels(manifest),
         ("knows", _knows(opened)),
@@ -108,7 +108,7 @@ def _knows(bundle: Bundle) -> str:
     if state is None:
         return "nothing yet: a new learner starts with an empty memory"
     return (
-        f"{classes_text(len(labels_of(state)))} from {counted(state.meta['sessions'], 'session')}, "
+        f"{classes_text(len(labels_of(state)))} from {counted(state.meta.sessions, 'session')}, "
         f"with {counted(len(state.memory), 'latent')} to replay"
     )
 

@@ -153,8 +153,6 @@ def check_float(bundle: Bundle) -> None:
 
 def _learned(state: State) -> LearnedClasses:
     meta = state.meta
-    if len(meta["learned"]) != len(meta["labels"]):
+    if len(meta.learned) != len(meta.labels):
         raise StateError("Expected as many labels as slots in the state", "restore it from a copy")
-    return LearnedClasses.of(
-        state.arrays, meta["learned"], meta["labels"], sessions=meta["sessions"]
-    )
+    return LearnedClasses.of(state.arrays, meta.learned, meta.labels, sessions=meta.sessions)

@@ -53,12 +53,12 @@ def test_moments_adapt_and_weights_stay(replay_layer: str, runtime: str, tmp_pat
     assert custom_ops(bundle.features) == []
     frames = np.random.default_rng(0).integers(0, 256, (4, 48, 48, 3)).astype(np.uint8)
     np.save(tmp_path / "frames.npy", frames)
-    content = bundle.features.read_bytes()
+    content = bundle.features.path.read_bytes()
     command = [
         sys.executable,
         "-c",
         DEVICE,
-        bundle.features,
+        bundle.features.path,
         runtime,
         tmp_path / "frames.npy",
         tmp_path / "found.npz",
@@ -82,7 +82,7 @@ def test_moments_adapt_and_weights_stay(replay_layer: str, runtime: str, tmp_pat
     np.testing.assert_array_equal(found["back"], found["before"])
     # Weights are constants in the file, and the state has only moments.
     assert all(name.endswith(("_mean", "_variance")) for name in moved)
-    assert bundle.features.read_bytes() == content
+    assert bundle.features.path.read_bytes() == content
 
 
 def adapted_by_keras(

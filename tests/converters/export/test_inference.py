@@ -171,7 +171,7 @@ def test_a_failed_export_leaves_the_old_files(
 
 def with_one_class(bundle: Bundle) -> LearnedClasses:
     """Return the values of a head as converted, as if it had learned a class in slot 0."""
-    model = interpreter(bundle.head.read_bytes())
+    model = interpreter(bundle.head.path.read_bytes())
     tensors = model.get_signature_runner("save")(zero=np.zeros(1, "f"))
     tensors["past"][0] = 1
     return LearnedClasses.of(
