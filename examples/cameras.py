@@ -138,7 +138,7 @@ def decoded(source: str) -> Iterator[tuple[float, Picture]]:
         import av
     except ImportError as error:
         raise CameraError(
-            f"Cannot read {source}: PyAV is not installed; pip install 'lrtflite[video]'"
+            f"Cannot read {source}: PyAV is not installed; run: pip install av"
         ) from error
 
     last = 0.0

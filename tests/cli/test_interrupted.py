@@ -13,6 +13,8 @@ import pytest
 from lrtflite import Learner
 from lrtflite.state.folder import read_state
 
+pytestmark = pytest.mark.slow
+
 # Learns "mug", then "hat" from a camera that never stops, or in endless training.
 SCRIPT = """
 import sys

@@ -24,6 +24,8 @@ from lrtflite.bundle.signing import make_keys, sign_bundle
 from lrtflite.photos.weights import PACKAGE
 from lrtflite.state.folder import read_state
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [

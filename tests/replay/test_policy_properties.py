@@ -17,6 +17,8 @@ from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import POLICIES
 from lrtflite.state.folder import read_state
 
+pytestmark = pytest.mark.slow
+
 FLOAT = np.dtype(np.float32)
 TRIPLES = LatentForm((3,), FLOAT, FLOAT, (0.0, 1000.0))
 CLASSES = 4

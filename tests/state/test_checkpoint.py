@@ -122,6 +122,7 @@ def test_dead_rows_are_dropped_once_they_outweigh_live_ones(
     np.testing.assert_array_equal(found.memory.rows.all(), expected)
 
 
+@pytest.mark.slow
 def test_many_small_sessions_share_files(checkpoint: Checkpoint, tmp_path: Path) -> None:
     checkpoint.load()
     content = patterns(0, 0)

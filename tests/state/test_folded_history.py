@@ -23,6 +23,8 @@ from lrtflite.state.reading import State, read_state_file, write_state
 from lrtflite_cli.group import cli
 from states import meta_of, patterns, state
 
+pytestmark = pytest.mark.slow
+
 Open = Callable[..., Learner]
 
 

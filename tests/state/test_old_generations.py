@@ -20,6 +20,8 @@ from lrtflite.state.record import Record
 from lrtflite.state.writing import Generation, write_generation
 from states import contents, patterns, state
 
+pytestmark = pytest.mark.slow
+
 SESSIONS = 12
 
 
