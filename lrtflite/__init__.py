@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from lrtflite.frames.image_file import read_image
     from lrtflite.learner import Learner
     from lrtflite.prediction import Prediction
-    from lrtflite.session.session import Progress, SessionReport
+    from lrtflite.progress import Progress
+    from lrtflite.session.session import SessionReport
     from lrtflite.state.folder import read_state
     from lrtflite.state.reading import State
     from lrtflite.system.quiet import quiet_stderr
@@ -52,7 +53,7 @@ _HOMES = {
     "LrtfliteError": "errors",
     "Merged": "fleet.merge",
     "Prediction": "prediction",
-    "Progress": "session.session",
+    "Progress": "progress",
     "SessionReport": "session.session",
     "State": "state.reading",
     "Training": "bundle.training",
