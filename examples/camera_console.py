@@ -13,7 +13,7 @@ import time
 from collections import deque
 from pathlib import Path
 
-from lrtflite.errors import InputError
+from lrtflite import InputError
 
 # Least seconds between two answers in a log.
 LOG_EVERY = 1.0

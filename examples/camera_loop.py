@@ -28,8 +28,7 @@ from camera_console import Lines, Notes, Screen
 from camera_lesson import Lesson
 from cameras import Camera, Picture, open_camera
 
-from lrtflite import Bundle, Learner, LrtfliteError, fit_frame
-from lrtflite.system.quiet import quiet_stderr
+from lrtflite import Bundle, Learner, LrtfliteError, fit_frame, quiet_stderr
 
 HELP = """\
 NAME             look for {seconds:g} s and learn the thing in front of the camera as NAME

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import LrtfliteError
-from lrtflite.system.extras import require
 
 Picture = NDArray[np.uint8]  # (H, W, 3) RGB
 Pictures = Generator[Picture, None, None]
@@ -135,8 +134,12 @@ def endless(pictures: Pictures, source: str) -> Pictures:
 
 def decoded(source: str) -> Iterator[tuple[float, Picture]]:
     """Yield the time in seconds and the picture of each frame of a file, camera or stream."""
-    require("av")
-    import av
+    try:
+        import av
+    except ImportError as error:
+        raise CameraError(
+            f"Cannot read {source}: PyAV is not installed; run: pip install av"
+        ) from error
 
     last = 0.0
     try:

@@ -14,9 +14,7 @@ import sys
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite import LrtfliteError
-from lrtflite.state.folder import newest_state
-from lrtflite.state.reading import State
+from lrtflite import LrtfliteError, State, read_state
 
 
 def describe(folder: str, state: State) -> None:
@@ -58,7 +56,7 @@ def main() -> None:
     parser.add_argument("old", help="state folder of the earlier learner")
     parser.add_argument("new", help="state folder of the later learner")
     options = parser.parse_args()
-    old, new = newest_state(options.old), newest_state(options.new)
+    old, new = read_state(options.old), read_state(options.new)
     describe(options.old, old)
     describe(options.new, new)
     if old.meta.bundle != new.meta.bundle:

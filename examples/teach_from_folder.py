@@ -18,8 +18,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from lrtflite import Bundle, Learner, LrtfliteError, Progress, read_image
-from lrtflite.errors import InputError
+from lrtflite import Bundle, InputError, Learner, LrtfliteError, Progress, read_image
 
 PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".webp")
 

@@ -1,26 +1,73 @@
-"""Continual learning on the device, with the algorithm inside the model file."""
+"""Continual learning on the device, with the algorithm inside the model file.
 
-from lrtflite.bundle.bundle import Bundle
-from lrtflite.bundle.training import Training
-from lrtflite.errors import LrtfliteError
-from lrtflite.frames.fit import fit_frame
-from lrtflite.frames.image_file import read_image
-from lrtflite.learner import Learner
-from lrtflite.prediction import Prediction
-from lrtflite.session.session import Progress, SessionReport
-from lrtflite.workbench.evaluation import Evaluation, evaluate
+Names are imported on first use, so that a program loads only what it uses.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from lrtflite.bundle.bundle import Bundle
+    from lrtflite.bundle.training import Training
+    from lrtflite.errors import InputError, LrtfliteError
+    from lrtflite.fleet.merge import Merged, merge
+    from lrtflite.frames.fit import fit_frame
+    from lrtflite.frames.image_file import read_image
+    from lrtflite.learner import Learner
+    from lrtflite.prediction import Prediction
+    from lrtflite.progress import Progress
+    from lrtflite.session.session import SessionReport
+    from lrtflite.state.folder import read_state
+    from lrtflite.state.reading import State
+    from lrtflite.system.quiet import quiet_stderr
+    from lrtflite.workbench.evaluation import Evaluation, evaluate
 
 __version__ = "0.1.0"
 __all__ = [
     "Bundle",
     "Evaluation",
+    "InputError",
     "Learner",
     "LrtfliteError",
+    "Merged",
     "Prediction",
     "Progress",
     "SessionReport",
+    "State",
     "Training",
     "evaluate",
     "fit_frame",
+    "merge",
+    "quiet_stderr",
     "read_image",
+    "read_state",
 ]
+# Modules of the public names.
+_HOMES = {
+    "Bundle": "bundle.bundle",
+    "Evaluation": "workbench.evaluation",
+    "InputError": "errors",
+    "Learner": "learner",
+    "LrtfliteError": "errors",
+    "Merged": "fleet.merge",
+    "Prediction": "prediction",
+    "Progress": "progress",
+    "SessionReport": "session.session",
+    "State": "state.reading",
+    "Training": "bundle.training",
+    "evaluate": "workbench.evaluation",
+    "fit_frame": "frames.fit",
+    "merge": "fleet.merge",
+    "quiet_stderr": "system.quiet",
+    "read_image": "frames.image_file",
+    "read_state": "state.folder",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import the module of a public name on first use."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

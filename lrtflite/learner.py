@@ -24,11 +24,12 @@ from lrtflite.labels import Label
 from lrtflite.opening import open_committed, opened_bundle
 from lrtflite.options import LearnerOptions
 from lrtflite.prediction import Answers, Prediction, top_predictions
+from lrtflite.progress import OnProgress
 from lrtflite.session.class_changes import forget_class, rename_class
 from lrtflite.session.latents import check_latents
 from lrtflite.session.recording import record
 from lrtflite.session.run import diagnosed_session, with_notes
-from lrtflite.session.session import OnProgress, Session, SessionReport
+from lrtflite.session.session import Session, SessionReport
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.history import History
 from lrtflite.state.reading import State

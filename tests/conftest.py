@@ -20,6 +20,18 @@ from lrtflite.runtime.model import installed_runtimes
 from made_bundles import made_by
 
 ROOT = Path(__file__).resolve().parent.parent
+# Fixtures that convert bundles or start a process for each call, and folders of tests that convert,
+# simulate or start many processes. Other slow files say so themselves.
+SLOW_FIXTURES = frozenset({"lda", "strategy_bundles", "closed_form_bundles", "run_cli"})
+SLOW_FOLDERS = frozenset({"arm", "examples", "export", "firmware_sim", "plugins", "torture"})
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests that `make quick` leaves out."""
+    for item in items:
+        fixtures = SLOW_FIXTURES.intersection(getattr(item, "fixturenames", ()))
+        if fixtures or SLOW_FOLDERS.intersection(item.path.parts):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="session")

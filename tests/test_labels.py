@@ -20,7 +20,7 @@ from lrtflite.bundle.bundle import MANIFEST_FILE, Bundle
 from lrtflite.data import open_source
 from lrtflite.errors import BundleError, DataError, InputError
 from lrtflite.labels import appearance, label_warnings, new_label, new_labels
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from lrtflite.state.reading import State, write_state
 from lrtflite.state.slots import Slots
 from lrtflite.workbench.teaching import check_room
@@ -138,7 +138,7 @@ def test_a_state_with_such_labels_opens_with_warnings(
     latents = np.concatenate([latents_of(kind, 5) for kind in range(len(ODD))])
     expected = learner.probabilities(latents)
     learner.close()
-    state = newest_state(folder)
+    state = read_state(folder)
     meta = replace(state.meta, labels=(*ODD, *state.meta.labels[len(ODD) :]))
     [newest] = [path for path in folder.glob("state-*") if path.name.endswith("5.safetensors")]
     write_state(newest, State(state.arrays, state.memory, meta))

@@ -37,6 +37,7 @@ class Section:
 SECTIONS = (
     Section("The learner", "lrtflite"),
     Section("Data sets", "lrtflite.data"),
+    Section("The converter", "lrtflite_converters"),
     Section("The simulated device", "lrtflite_firmware_sim"),
     Section("Tables", "lrtflite.tables.table", ("Table",)),
     Section("Policies", "lrtflite.replay.policies", ("Policy", "Stored", "Incoming", "Placement")),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from lrtflite.data import Clip, Frame, FrameSource
 from lrtflite.errors import DataError
 from lrtflite.evenly import evenly
 from lrtflite.prediction import Answers
+from lrtflite.progress import OnProgress, Phase, Progress
 from lrtflite_firmware_sim.device.process import DeviceProcess
 
 # Maximum size of the test set kept in RAM, in bytes.
@@ -22,8 +23,6 @@ LIMIT = 512 << 20
 MESSAGE = 50 << 12
 # Frames for timing predictions.
 _SAMPLES = 32
-
-OnFrame = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -58,7 +57,7 @@ class HeldOut:
         device: DeviceProcess,
         manifest: Manifest,
         *,
-        on_frame: OnFrame | None = None,
+        on_progress: OnProgress | None = None,
     ) -> HeldOut:
         """Read every test frame once; if latents are kept, let the device extract them."""
         clips = source.test_clips()
@@ -83,8 +82,8 @@ class HeldOut:
                 latents.append(device.extract(frame))
             elif keep_frames:
                 frames.append(frame)
-            if on_frame is not None:
-                on_frame(number + 1, total)
+            if on_progress is not None:
+                on_progress(Progress(Phase.READ, number + 1, total))
         return cls(
             source.classes,
             truth.astype(np.int64),
@@ -104,7 +103,7 @@ class HeldOut:
         device: DeviceProcess,
         labels: Sequence[str | None],
         *,
-        on_frame: OnFrame | None = None,
+        on_progress: OnProgress | None = None,
     ) -> Tested:
         """Let the device answer every test frame.
 
@@ -122,8 +121,8 @@ class HeldOut:
             guesses += np.where(rows.max(axis=1) > 0, found, other).tolist()
             if answers.familiarity is not None:
                 familiarity += answers.familiarity.tolist()
-            if on_frame is not None:
-                on_frame(len(guesses), len(self.truth))
+            if on_progress is not None:
+                on_progress(Progress(Phase.TEST, len(guesses), len(self.truth)))
         return Tested(np.array(guesses, np.int64), np.array(familiarity) if familiarity else None)
 
     def _answers(self, device: DeviceProcess) -> Iterator[Answers]:

@@ -19,7 +19,6 @@ from lrtflite.data import (
     Batch,
     FrameSource,
     ListedSource,
-    OnFile,
     StreamOptions,
     describe_stream,
     make_stream,
@@ -31,6 +30,7 @@ from lrtflite.data import (
 from lrtflite.data.spec import with_default
 from lrtflite.errors import InputError
 from lrtflite.options import LearnerOptions
+from lrtflite.progress import OnProgress
 from lrtflite.session.run import few_classes
 from lrtflite.workbench.teaching import check_room
 from lrtflite_firmware_sim.rivals import RIVALS
@@ -124,12 +124,12 @@ def make_plan(
     options: SimulateOptions,
     *,
     known: Collection[str] = (),
-    on_file: OnFile | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Plan:
     """Return the plan for a bundle; raise here, before the run, for anything that cannot work.
 
     The stream skips the first visit to classes that the bundle has `known` since it shipped. Every
-    file of the data set is checked, and `on_file(checked, total)` is called after each.
+    file of the data set is checked, and `on_progress` is called after each.
     """
     app, rival = options.protocol == "app", options.rival
     if rival is not None:
@@ -143,7 +143,7 @@ def make_plan(
         size=manifest.input_size,
         seed=options.learner.seed if options.split_seed is None else options.split_seed,
         skip_unreadable=options.skip_unreadable,
-        on_file=on_file,
+        on_progress=on_progress,
     )
     check_room(source, manifest.labels)
     taught = frozenset(label for label, name in enumerate(source.classes) if name in known)

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.data import Batch
-from lrtflite.session.session import Phase, Progress, SessionReport
+from lrtflite.progress import Phase, Progress
+from lrtflite.session.session import SessionReport
 from lrtflite.system.machine import filesystem_of, this_machine, versions
 from lrtflite.workbench import metrics
 from lrtflite_firmware_sim.device.messages import Vitals
@@ -110,7 +111,7 @@ class Run:
                 self._plan.source,
                 self._device,
                 self._bundle.manifest,
-                on_frame=self._watcher.testing,
+                on_progress=self._watcher.testing,
             )
             self._strangers = Strangers(self._held_out.truth)
             if not self._held_out.is_extracted:
@@ -129,16 +130,13 @@ class Run:
         names = [self._classes[label] for label in batch.classes]
         self._watcher.learning(names)
 
-        def on_progress(progress: Progress) -> None:
-            self._watcher.step(progress.phase, progress.done, progress.total)
-
         report = self._device.learn(
             batch.frames(),
             [self._classes[label] for label in batch.labels],
             training=self._plan.training,
             diagnose=self._options.diagnose,
-            on_frame=lambda count: self._watcher.step(Phase.EXTRACT, count, len(batch)),
-            on_progress=on_progress,
+            on_frame=lambda n: self._watcher.step(Progress(Phase.EXTRACT, n, len(batch))),
+            on_progress=self._watcher.step,
         )
         for note in report.notes:
             self._notes.append(f"Session {len(self.judged) + 1}: {note}.")
@@ -150,9 +148,7 @@ class Run:
     ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Return the predicted class of each test frame, and the accuracy of each class."""
         tested = self._held_out.predicted(
-            self._device,
-            vitals.labels,
-            on_frame=lambda done, total: self._watcher.step(Phase.TEST, done, total),
+            self._device, vitals.labels, on_progress=self._watcher.step
         )
         self._strangers.tested(tested.familiarity, seen=seen)
         # The last class stands for answers that are not in the data set.

@@ -36,9 +36,9 @@ def simulate(
         with ExitStack() as stack:
             path = stack.enter_context(demo_bundle()) if bundle is None else Path(bundle)
             opened = Bundle.open(path)
-            with watcher.looking() as on_file:
+            with watcher.looking() as on_progress:
                 plan = make_plan(
-                    opened.manifest, options, known=shipped_labels(opened), on_file=on_file
+                    opened.manifest, options, known=shipped_labels(opened), on_progress=on_progress
                 )
             if options.rival is None:
                 idle = without_effect(opened, options.rates)

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, TextIO
 
 from lrtflite.arguments import printable
 from lrtflite.counted import classes_text, counted
-from lrtflite.data import OnFile
+from lrtflite.progress import OnProgress, Progress
 from lrtflite.system.extras import missing
 from lrtflite_firmware_sim.reporting.results import SessionResult, StartResult
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress as Bars
+    from rich.progress import TaskID
 
 # Seconds after which the check of the files is shown.
 LONG = 1.0
@@ -28,9 +29,9 @@ class Watcher:
     """Receives every event of a simulation; this base class shows nothing."""
 
     @contextmanager
-    def looking(self) -> Iterator[OnFile]:
+    def looking(self) -> Iterator[OnProgress]:
         """Enter the check of the data set's files; yield a function to call after each file."""
-        yield lambda done, total: None
+        yield lambda progress: None
 
     @contextmanager
     def running(self, sessions: int) -> Iterator[None]:
@@ -40,7 +41,7 @@ class Watcher:
     def note(self, text: str) -> None:
         """Show a note that matters for the figures."""
 
-    def testing(self, done: int, total: int) -> None:
+    def testing(self, progress: Progress) -> None:
         """Show how many test frames were read."""
 
     def starting(self, result: StartResult) -> None:
@@ -49,7 +50,7 @@ class Watcher:
     def learning(self, classes: Sequence[str]) -> None:
         """Show that a session begins."""
 
-    def step(self, phase: str, done: int, total: int | None) -> None:
+    def step(self, progress: Progress) -> None:
         """Show the progress of the session."""
 
     def learned(self, result: SessionResult) -> None:
@@ -64,16 +65,16 @@ class LineWatcher(Watcher):
         self._sessions = 0
 
     @contextmanager
-    def looking(self) -> Iterator[OnFile]:
+    def looking(self) -> Iterator[OnProgress]:
         said, started = False, time.monotonic()
 
-        def on_file(done: int, total: int) -> None:
+        def on_progress(progress: Progress) -> None:
             nonlocal said
             if not said and time.monotonic() - started > LONG:
                 said = True
-                self._say(f"checking {total} files")
+                self._say(f"checking {progress.total} files")
 
-        yield on_file
+        yield on_progress
 
     @contextmanager
     def running(self, sessions: int) -> Iterator[None]:
@@ -83,9 +84,9 @@ class LineWatcher(Watcher):
     def note(self, text: str) -> None:
         self._say(f"note: {text}")
 
-    def testing(self, done: int, total: int) -> None:
-        if done == 1:
-            self._say(f"reading {total} test frames")
+    def testing(self, progress: Progress) -> None:
+        if progress.done == 1:
+            self._say(f"reading {progress.total} test frames")
 
     def learned(self, result: SessionResult) -> None:
         self._say(
@@ -110,64 +111,65 @@ class LiveWatcher(Watcher):
         except ImportError as error:
             raise missing("rich") from error
         self._console = Console(file=stream)
-        self._progress: Progress | None = None
+        self._bars: Bars | None = None
         self._test: TaskID | None = None
         self._now: TaskID | None = None
         self._all: TaskID | None = None
         self._doing = ""
 
     @contextmanager
-    def looking(self) -> Iterator[OnFile]:
+    def looking(self) -> Iterator[OnProgress]:
         started = time.monotonic()
         with ExitStack() as stack:
-            bar: Progress | None = None
+            bar: Bars | None = None
 
-            def on_file(done: int, total: int) -> None:
+            def on_progress(progress: Progress) -> None:
                 nonlocal bar
                 if bar is None and time.monotonic() - started > LONG:
                     bar = stack.enter_context(_bars(self._console))
-                    bar.add_task("files", total=total, said="")
+                    bar.add_task("files", total=progress.total, said="")
                 if bar is not None:
-                    bar.update(bar.task_ids[0], completed=done)
+                    bar.update(bar.task_ids[0], completed=progress.done)
 
-            yield on_file
+            yield on_progress
 
     @contextmanager
     def running(self, sessions: int) -> Iterator[None]:
-        with _bars(self._console) as self._progress:
-            self._test = self._progress.add_task("test set", total=None, said="")
-            self._all = self._progress.add_task("sessions", total=sessions, said="", start=False)
-            self._now = self._progress.add_task("this one", total=None, said="", visible=False)
+        with _bars(self._console) as self._bars:
+            self._test = self._bars.add_task("test set", total=None, said="")
+            self._all = self._bars.add_task("sessions", total=sessions, said="", start=False)
+            self._now = self._bars.add_task("this one", total=None, said="", visible=False)
             yield
 
     def note(self, text: str) -> None:
         said = printable(f"note: {text}")
         self._console.print(said, markup=False, highlight=False, emoji=False, style="dim")
 
-    def testing(self, done: int, total: int) -> None:
-        if self._progress is not None and self._test is not None:
-            self._progress.update(self._test, completed=done, total=total)
+    def testing(self, progress: Progress) -> None:
+        if self._bars is not None and self._test is not None:
+            self._bars.update(self._test, completed=progress.done, total=progress.total)
 
     def learning(self, classes: Sequence[str]) -> None:
         self._doing = printable(_name(classes))[:MAX_SHOWN]
-        if self._progress is not None and self._all is not None:
-            self._progress.start_task(self._all)
+        if self._bars is not None and self._all is not None:
+            self._bars.start_task(self._all)
 
-    def step(self, phase: str, done: int, total: int | None) -> None:
-        if self._progress is not None and self._now is not None:
-            said = f"{phase} {self._doing}"
-            self._progress.update(self._now, completed=done, total=total, said=said, visible=True)
+    def step(self, progress: Progress) -> None:
+        if self._bars is not None and self._now is not None:
+            said = f"{progress.phase} {self._doing}"
+            done, total = progress.done, progress.total
+            self._bars.update(self._now, completed=done, total=total, said=said, visible=True)
 
     def learned(self, result: SessionResult) -> None:
-        if self._progress is not None and self._all is not None:
+        if self._bars is not None and self._all is not None:
             # Keep it short, so that the bars fit into 80 columns.
             said = f"{result.accuracy_seen:.0%} of {result.classes_seen} taught"
-            self._progress.update(self._all, completed=result.session, said=said)
+            self._bars.update(self._all, completed=result.session, said=said)
 
     def starting(self, result: StartResult) -> None:
-        if self._progress is not None and self._all is not None:
+        if self._bars is not None and self._all is not None:
             said = f"{result.accuracy_known:.0%} of {len(result.classes)} shipped"
-            self._progress.update(self._all, said=said)
+            self._bars.update(self._all, said=said)
 
 
 def _accuracy(result: SessionResult) -> str:
@@ -191,8 +193,9 @@ def watch(stream: TextIO | None = None) -> Watcher:
     return LiveWatcher(stream) if stream.isatty() else LineWatcher(stream)
 
 
-def _bars(console: Console) -> Progress:
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+def _bars(console: Console) -> Bars:
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bars
     from rich.progress import TimeRemainingColumn as Remaining
 
     columns = (
@@ -202,7 +205,7 @@ def _bars(console: Console) -> Progress:
         Remaining(),
         TextColumn("{task.fields[said]}", markup=False),
     )
-    return Progress(*columns, console=console, transient=True)
+    return Bars(*columns, console=console, transient=True)
 
 
 def _name(classes: Sequence[str]) -> str:

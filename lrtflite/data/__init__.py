@@ -13,7 +13,6 @@ from lrtflite.data.source import (
     Frame,
     FrameSource,
     ListedSource,
-    OnFile,
     Part,
     SourceRequest,
 )
@@ -34,7 +33,6 @@ __all__ = [
     "Frame",
     "FrameSource",
     "ListedSource",
-    "OnFile",
     "Part",
     "SourceEntry",
     "SourceRequest",

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Callable
 
 from lrtflite.data.choice import ClassChoice
-from lrtflite.data.source import FrameSource, OnFile, SourceRequest
+from lrtflite.data.source import FrameSource, SourceRequest
 from lrtflite.data.spec import split_spec
 from lrtflite.errors import DataError, InputError
+from lrtflite.progress import OnProgress
 from lrtflite.tables.table import Table
 
 Opener = Callable[[SourceRequest], FrameSource]
@@ -78,7 +79,7 @@ def open_source(
     size: int = 128,
     seed: int = 0,
     skip_unreadable: bool = False,
-    on_file: OnFile | None = None,
+    on_progress: OnProgress | None = None,
 ) -> FrameSource:
     """Open a data set of `SOURCES` by name; `docs/data.md` lists names and settings.
 
@@ -86,8 +87,9 @@ def open_source(
     20; see `ClassChoice`.
 
     `size` is the side of the frames; `seed` decides which frames are drawn or held out. All files
-    are checked first, with a call of `on_file` after each. A file that cannot be read is an error,
-    or left out if `skip_unreadable`. `source_notes` returns remarks to print next to a result.
+    are checked first, with a call of `on_progress` after each. A file that cannot be read is an
+    error, or left out if `skip_unreadable`. `source_notes` returns remarks to print next to a
+    result.
     """
     if not isinstance(size, int) or size < 1:
         raise InputError(f"Expected a frame size of at least 1, got {size!r}", "the default is 128")
@@ -108,7 +110,7 @@ def open_source(
         seed=seed,
         choice=choice,
         skip_unreadable=skip_unreadable,
-        on_file=on_file,
+        on_progress=on_progress,
     )
     return _opener(entry)(request)
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lrtflite.data.choice import ClassChoice
 from lrtflite.errors import InputError
+from lrtflite.progress import OnProgress
 
 Frame = NDArray[np.uint8]
 """One frame, (size, size, 3) uint8 RGB."""
@@ -83,10 +84,6 @@ class ListedSource(FrameSource, Protocol):
     def listed_batches(self) -> Sequence[tuple[Part, ...]]: ...
 
 
-OnFile = Callable[[int, int], None]
-"""Called after each file is checked, with the number of files checked so far and the total."""
-
-
 @dataclass(frozen=True)
 class SourceRequest:
     """A user's request for a data set, as an opener in `SOURCES` gets it.
@@ -94,7 +91,7 @@ class SourceRequest:
     `name` and `argument` are the text before and after the colon of `folder:things`; the argument
     is empty for a source that takes none. `settings` are the pairs after the `?`, except
     `classes`, which is `choice`. `skip_unreadable` leaves out files that cannot be read, and
-    `on_file` is called for each file checked.
+    `on_progress` is called for each file checked.
     """
 
     name: str
@@ -104,4 +101,4 @@ class SourceRequest:
     seed: int = 0
     choice: ClassChoice | None = None
     skip_unreadable: bool = False
-    on_file: OnFile | None = None
+    on_progress: OnProgress | None = None

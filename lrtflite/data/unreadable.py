@@ -9,8 +9,9 @@ from typing import Protocol, runtime_checkable
 
 from lrtflite.data.listing import first_few
 from lrtflite.data.media import count_frames
-from lrtflite.data.source import FrameSource, OnFile
+from lrtflite.data.source import FrameSource
 from lrtflite.errors import DataError, UnreadableFile
+from lrtflite.progress import OnProgress, Phase, Progress
 
 
 @runtime_checkable
@@ -33,16 +34,16 @@ class FileCheck:
         return tuple(f"{path.relative_to(root)} ({why})" for path, why in self.faults.items())
 
 
-def look_at(files: Sequence[Path], *, on_file: OnFile | None = None) -> FileCheck:
-    """Count the frames of each file, calling `on_file` after each; see `count_frames`."""
+def look_at(files: Sequence[Path], *, on_progress: OnProgress | None = None) -> FileCheck:
+    """Count the frames of each file, calling `on_progress` after each; see `count_frames`."""
     look = FileCheck({}, {})
     for number, path in enumerate(files, start=1):
         try:
             look.lengths[path] = count_frames(path)
         except UnreadableFile as error:
             look.faults[path] = error.reason
-        if on_file is not None:
-            on_file(number, len(files))
+        if on_progress is not None:
+            on_progress(Progress(Phase.CHECK, number, len(files)))
     return look
 
 

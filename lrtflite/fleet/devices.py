@@ -11,7 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from lrtflite.errors import InputError, StateError
-from lrtflite.state.folder import StateFolder, newest_state
+from lrtflite.state.folder import StateFolder, read_state
 from lrtflite.state.form import StateForm
 from lrtflite.state.history import History, TaughtSession
 from lrtflite.state.initial import labels_of
@@ -94,7 +94,7 @@ def read_device(path: Path, form: StateForm, origins: Sequence[Origin]) -> Devic
                 "merge states of one bundle only",
             )
         break
-    state = newest_state(path, form)
+    state = read_state(path, form)
     history = state.history
     for origin in origins:
         if origin.history.ids <= history.ids:

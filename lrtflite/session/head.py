@@ -13,9 +13,10 @@ from lrtflite.bundle.feeding import NOTHING
 from lrtflite.bundle.training import Scalars, Training
 from lrtflite.contract.signatures import REPLAYED
 from lrtflite.errors import InputError
+from lrtflite.progress import Phase
 from lrtflite.runtime.model import Model
 from lrtflite.session.minibatch import Patterns, each_once, gather_steps, minibatches
-from lrtflite.session.session import Phase, Session
+from lrtflite.session.session import Session
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.errors import InputError
 from lrtflite.frames.checks import check_frame, check_no_path
-from lrtflite.session.session import Phase, Session
+from lrtflite.progress import Phase
+from lrtflite.session.session import Session
 
 # Maximum number of frames waiting for extraction. A faster camera has to wait, to limit RAM use.
 WAITING_FRAMES = 32

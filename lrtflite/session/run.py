@@ -18,13 +18,14 @@ from lrtflite.contract.signatures import read_signatures
 from lrtflite.counted import classes_text
 from lrtflite.errors import InputError
 from lrtflite.frames.dull import DullFrames
+from lrtflite.progress import Phase
 from lrtflite.replay.policies import Latents
 from lrtflite.runtime.model import Model
 from lrtflite.session.diagnosis import Answer, Before
 from lrtflite.session.head import check_finite, train_head
 from lrtflite.session.minibatch import Patterns
 from lrtflite.session.rehearsal import rehearse
-from lrtflite.session.session import Phase, Session, SessionReport
+from lrtflite.session.session import Session, SessionReport
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.history import History, clock
 from lrtflite.state.models import save_models

@@ -1,45 +1,17 @@
-"""Progress, cancellation, timings and the report of a session."""
+"""Cancellation, timings and the report of a session."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from lrtflite.errors import SessionCancelled
+from lrtflite.progress import OnProgress, Phase, Progress
 from lrtflite.session.diagnosis import Diagnosis
-
-
-class Phase:
-    """Names of the phases of a session, in progress, timings and results."""
-
-    EXTRACT = "extract"  # a frame becomes a latent
-    BEGIN = "begin"
-    PREPARE = "prepare"  # a mini-batch is assembled
-    TRAIN = "train"  # one step
-    GATHER = "gather"  # a head that collects sums sees a mini-batch, after the last step
-    CONSOLIDATE = "consolidate"
-    ADAPT = "adapt"  # moments below the replay layer adapt
-    MEMORY = "memory"  # the replay memory is updated
-    CHECKPOINT = "checkpoint"  # the state is committed
-    # Outside a session.
-    TEST = "test"
-    INFER = "infer"
-
-
-@dataclass(frozen=True)
-class Progress:
-    """Progress of a phase. `total` is None while frames still arrive from an iterator.
-
-    In Phase.TRAIN, `total` grows when a session takes an extra pass; `done` reaches it at the end.
-    """
-
-    phase: str  # Phase.EXTRACT, TRAIN, GATHER, ADAPT or CHECKPOINT
-    done: int
-    total: int | None
 
 
 @dataclass(frozen=True)
@@ -61,9 +33,6 @@ class SessionReport:
     timings: dict[str, list[float]] = field(repr=False)
     diagnosis: Diagnosis | None = None
     notes: tuple[str, ...] = ()
-
-
-OnProgress = Callable[[Progress], None]
 
 
 class Session:

@@ -198,7 +198,7 @@ class StateFolder:
             ) from error
 
 
-def newest_state(folder: str | Path, form: StateForm | None = None) -> State:
+def read_state(folder: str | Path, form: StateForm | None = None) -> State:
     """Read the newest whole generation of a state folder, without taking its lock."""
     found = StateFolder(folder)
     found.check_names(may_be_new=False)

@@ -13,7 +13,7 @@ from lrtflite.errors import BundleError, StateError, problem_of
 from lrtflite.replay.policies import balanced_choice
 from lrtflite.runtime.model import Model
 from lrtflite.state.form import StateForm
-from lrtflite.state.reading import State, read_state
+from lrtflite.state.reading import State, read_state_file
 
 
 def read_initial(bundle: Bundle, form: StateForm | None = None) -> State | None:
@@ -21,7 +21,7 @@ def read_initial(bundle: Bundle, form: StateForm | None = None) -> State | None:
     if bundle.initial is None:
         return None
     try:
-        return read_state(bundle.initial, form)
+        return read_state_file(bundle.initial, form)
     except StateError as error:
         # The advice for a damaged state does not apply to a bundle.
         problem = problem_of(error)

@@ -98,7 +98,7 @@ def facts_of(memory: Content) -> dict[str, Outgoing]:
     return {MEMORY + name: Outgoing.of(values) for name, values in memory.facts.items()}
 
 
-def read_state(file: Path | BundleFile, form: StateForm | None = None) -> State:
+def read_state_file(file: Path | BundleFile, form: StateForm | None = None) -> State:
     """Read a state; with `form`, check everything against the models before it is read.
 
     Raise DamagedState for damage that is proven, StateError for a read error or another format.

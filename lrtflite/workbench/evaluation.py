@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,9 +18,9 @@ from lrtflite.workbench.unknown import MAX_REFUSED, UnknownAnswers, unknown_answ
 if TYPE_CHECKING:
     from lrtflite.data.source import Clip
     from lrtflite.learner import Learner
+from lrtflite.progress import OnProgress, Phase, Progress
 
 # Callback with the number of frames evaluated so far, and in total.
-OnFrame = Callable[[int, int], None]
 # Answer and frames of a class that was never taken for another.
 _NOTHING = (None, 0)
 
@@ -77,7 +77,7 @@ def evaluate(
     labels: Sequence[Label],
     *,
     most_refused: float = MAX_REFUSED,
-    on_frame: OnFrame | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Evaluation:
     """Let a learner answer frames (H, W, 3) uint8 with one label each, and count what is right.
 
@@ -102,8 +102,8 @@ def evaluate(
         if best.familiarity is not None:
             familiarity[name in learned].append(best.familiarity)
         done += 1
-        if on_frame is not None:
-            on_frame(done, len(names))
+        if on_progress is not None:
+            on_progress(Progress(Phase.TEST, done, len(names)))
     if done < len(names):
         raise InputError(
             f"Expected one label per frame, got {len(names)} for {done} frames", "give one for each"
@@ -121,7 +121,7 @@ def evaluate_clips(
     classes: Sequence[str],
     *,
     most_refused: float = MAX_REFUSED,
-    on_frame: OnFrame | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Evaluation:
     """Like `evaluate`, but with clips of a data set whose class names are `classes`."""
     return evaluate(
@@ -129,7 +129,7 @@ def evaluate_clips(
         (frame for clip in clips for frame in clip.read()),
         [classes[clip.label] for clip in clips for _ in range(clip.length)],
         most_refused=most_refused,
-        on_frame=on_frame,
+        on_progress=on_progress,
     )
 
 

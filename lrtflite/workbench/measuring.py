@@ -20,8 +20,8 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.costs import SESSION_FRAMES, Costs
 from lrtflite.bundle.feeding import NOTHING
 from lrtflite.learner import Learner
+from lrtflite.progress import Phase
 from lrtflite.runtime.model import default_threads, describe_runtime
-from lrtflite.session.session import Phase
 from lrtflite.state.models import save_models
 from lrtflite.system.machine import peak_ram_mb, this_machine
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,12 +11,11 @@ from lrtflite.bundle.training import Training
 from lrtflite.data import Batch, FrameSource, whole_batch
 from lrtflite.errors import InputError
 from lrtflite.learner import Learner
-from lrtflite.session.session import Phase, SessionReport
+from lrtflite.progress import OnProgress, Progress
+from lrtflite.session.session import SessionReport
 from lrtflite.state.slots import Slots
 from lrtflite.workbench.evaluation import Evaluation, evaluate_clips
 
-# Callback with the phase (a name in `Phase`), steps done, and steps in total.
-OnStep = Callable[[str, int, int], None]
 # Before the phases of the session that teaches everything, after another one was tested.
 AGAIN = "everything: "
 
@@ -79,7 +77,7 @@ def teach(
     batch_frames: int | None = None,
     everything: bool = False,
     replace: bool = False,
-    on_step: OnStep | None = None,
+    on_progress: OnProgress | None = None,
 ) -> TeachingReport:
     """Teach all training frames of `source` in one session, test it, and write the bundle `out`.
 
@@ -89,14 +87,17 @@ def teach(
     """
     destination = Destination.at(out, replace=replace)
     check_room(source, learner.labels)
-    tell = on_step or (lambda phase, done, total: None)
+    tell = on_progress or (lambda progress: None)
 
-    def taught(learner: Learner, batch: Batch, tell: OnStep) -> SessionReport:
+    def again(progress: Progress) -> None:
+        tell(Progress(AGAIN + progress.phase, progress.done, progress.total))
+
+    def taught(learner: Learner, batch: Batch, tell: OnProgress) -> SessionReport:
         return learner.learn(
             batch.frames(),
             [source.classes[label] for label in batch.labels],
             training=training,
-            on_progress=lambda p: tell(p.phase, p.done, p.total or len(batch)),
+            on_progress=lambda p: tell(Progress(p.phase, p.done, p.total or len(batch))),
         )
 
     batch = whole_batch(source, batch_frames)
@@ -105,7 +106,7 @@ def teach(
             taught(pupil, batch, tell)
             evaluation = _tested(pupil, source, tell)
         batch = whole_batch(source, batch_frames, held_out=True)
-        report = taught(learner, batch, lambda phase, *count: tell(f"{AGAIN}{phase}", *count))
+        report = taught(learner, batch, again)
     else:
         report = taught(learner, batch, tell)
         evaluation = _tested(learner, source, tell)
@@ -125,11 +126,9 @@ def _copy(learner: Learner) -> Learner:
     return copy
 
 
-def _tested(learner: Learner, source: FrameSource, tell: OnStep) -> Evaluation | None:
+def _tested(learner: Learner, source: FrameSource, tell: OnProgress) -> Evaluation | None:
     """Evaluate a learner on the held-out frames; return None if there are none."""
     clips = source.test_clips()
     if not clips:
         return None
-    return evaluate_clips(
-        learner, clips, source.classes, on_frame=lambda done, total: tell(Phase.TEST, done, total)
-    )
+    return evaluate_clips(learner, clips, source.classes, on_progress=tell)

@@ -14,7 +14,7 @@ import pytest
 from coloured_pictures import draw_pictures
 from lrtflite import Learner
 from lrtflite.errors import StateError
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -67,9 +67,7 @@ def test_a_session_that_finds_no_room_never_was(demo: Path, small_disk: Path) ->
                 change()
             assert [label for label in learner.labels if label] == ["mug"]
             np.testing.assert_array_equal(learner.probabilities(mug), answer)
-            np.testing.assert_array_equal(
-                learner.memory.codes, newest_state(state).memory.rows.all()
-            )
+            np.testing.assert_array_equal(learner.memory.codes, read_state(state).memory.rows.all())
         assert contents(state) == files
 
         filler.unlink()

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from lrtflite import Learner
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
+
+pytestmark = pytest.mark.slow
 
 # Learns "mug", then "hat" from a camera that never stops, or in endless training.
 SCRIPT = """
@@ -66,7 +68,7 @@ def test_a_session_that_is_cut_off_never_was(
         assert stderr.rstrip().endswith("KeyboardInterrupt")
 
     assert {path.name: path.read_bytes() for path in state.glob("state-*")} == before
-    kept = newest_state(state)
+    kept = read_state(state)
     assert kept.meta.sessions == 1
     with Learner.open(demo, state) as learner:
         assert [label for label in learner.labels if label] == ["mug"]

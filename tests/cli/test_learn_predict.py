@@ -22,6 +22,8 @@ from lrtflite.errors import DataError, InputError, LrtfliteError, StateError
 from lrtflite_cli.group import cli
 from states import contents
 
+pytestmark = pytest.mark.slow
+
 Run = Callable[..., Any]
 FORMATS = Path(__file__).parent.parent / "formats"
 

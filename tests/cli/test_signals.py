@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 LINE = "Error: Interrupted; nothing is left half-written\n"
 
@@ -66,7 +68,7 @@ def run_at(tmp_path: Path) -> RunAt:
         "click",
         "numpy",
         "numpy.linalg",
-        "lrtflite.learner",
+        "lrtflite.errors",
         "lrtflite_cli.commands.inspect",
         "lrtflite.bundle.bundle",
     ],

@@ -113,8 +113,10 @@ def test_a_folder_holds_out_the_same_files(things: Path) -> None:
 def test_files_of_other_classes_are_not_checked(things: Path) -> None:
     (things / "ball" / "0.png").write_bytes(b"")
     (things / "ball" / "notes.heic").write_bytes(b"")
-    seen: list[tuple[int, int]] = []
-    open_source(f"folder:{things}?classes=mug", on_file=lambda *at: seen.append(at))
+    seen: list[tuple[int, int | None]] = []
+    open_source(
+        f"folder:{things}?classes=mug", on_progress=lambda p: seen.append((p.done, p.total))
+    )
     assert seen == [(n, 6) for n in range(1, 7)]
 
 
@@ -169,9 +171,9 @@ def core50(tmp_path: Path) -> Path:
 
 
 def test_published_batches_keep_the_chosen_classes(core50: Path) -> None:
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int | None]] = []
     spec = f"core50:{core50}?classes=o6 mobile phone,o2 plug adapter"
-    source = open_source(spec, size=8, on_file=lambda *at: seen.append(at))
+    source = open_source(spec, size=8, on_progress=lambda p: seen.append((p.done, p.total)))
     assert source.classes == ("o2 plug adapter", "o6 mobile phone")
     assert isinstance(source, ListedSource)
     assert source.protocol == "NICv2-391 run 0, 2 of 50 classes"

@@ -57,11 +57,11 @@ def test_a_video_and_an_empty_folder_are_refused(mugs: Path, tmp_path: Path) -> 
 
 def test_pictures_that_cannot_be_read_are_named(mugs: Path) -> None:
     (mugs / "001.png").write_bytes(b"no picture")
-    heard: list[tuple[int, int]] = []
+    heard: list[tuple[int, int | None]] = []
     found = read_pictures(
         [*find_pictures([mugs]), mugs / "gone.png"],
         8,
-        on_file=lambda *count: heard.append(count),
+        on_progress=lambda p: heard.append((p.done, p.total)),
     )
     assert list(found.frames) == [mugs / "000.png", mugs / "002.png"]
     assert {frame.shape for frame in found.frames.values()} == {(8, 8, 3)}

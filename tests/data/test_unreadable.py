@@ -126,9 +126,12 @@ def test_a_picture_of_400_million_pixels_is_unreadable(tmp_path: Path) -> None:
 
 def test_files_left_out_are_counted(tmp_path: Path) -> None:
     damage(tmp_path)
-    seen: list[tuple[int, int]] = []
+    seen: list[tuple[int, int | None]] = []
     source = open_source(
-        f"folder:{tmp_path}", size=8, skip_unreadable=True, on_file=lambda *at: seen.append(at)
+        f"folder:{tmp_path}",
+        size=8,
+        skip_unreadable=True,
+        on_progress=lambda p: seen.append((p.done, p.total)),
     )
     assert seen == [(n, 16) for n in range(1, 17)]
     clips = [*source.train_clips(), *source.test_clips()]

@@ -18,7 +18,7 @@ from lrtflite import Bundle, Learner
 from lrtflite.bundle.bundle import INITIAL_FILE
 from lrtflite.files.reading import FileSource
 from lrtflite.files.tensors import DIGEST, Outgoing, TensorFile, write_tensors
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from lrtflite_cli.group import cli
 from scripted_losses import CASES, ENOUGH_LOSS, EPOCHS, EXTRA_STEPS, PASS
 
@@ -241,7 +241,7 @@ def test_folded_sessions_go_through_cpp(
     assert copy(client, demo, tmp_path / "python", tmp_path / "cpp") == ""
     with Learner.open(demo, tmp_path / "cpp") as learner:
         assert facts(learner, probes) == taught
-    found = newest_state(tmp_path / "cpp").meta
+    found = read_state(tmp_path / "cpp").meta
     assert (found.sessions, len(found.history)) == (4, 1)
     # What a client does not know and need not know is dropped at its next write.
     assert found.device is None
@@ -311,11 +311,11 @@ def test_cpp_finds_damage_and_other_bundles(
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
         assert copy(client, demo, old, new) == ""
-        assert newest_state(new).meta.labels[:3] == (*LABELS[:2], None)
+        assert read_state(new).meta.labels[:3] == (*LABELS[:2], None)
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
     assert copy(client, demo, old, new) == ""
-    assert newest_state(new).meta.labels[:3] == LABELS
+    assert read_state(new).meta.labels[:3] == LABELS
     other = shutil.copytree(demo, tmp_path / "other")
     with (other / "head.tflite").open("ab") as file:
         file.write(bytes(4))

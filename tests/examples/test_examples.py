@@ -16,7 +16,7 @@ from PIL import Image
 from lrtflite import Learner, fit_frame
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.contract.signatures import SIGNATURES
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from striped_pictures import picture
 
 ROOT = Path(__file__).parent.parent.parent
@@ -94,7 +94,7 @@ def test_teach_from_folder(demo: Path, tmp_path: Path, run: Run) -> None:
     assert re.fullmatch(r"new-0.jpg: bricks \d+%, tiles \d+%", lines[1])
     assert re.fullmatch(r"new-1.jpg: tiles \d+%, bricks \d+%", lines[2])
 
-    state = newest_state(tmp_path / "state")
+    state = read_state(tmp_path / "state")
     assert [label for label in state.meta.labels if label] == ["bricks", "tiles"]
     assert state.meta.sessions == 2
 
@@ -144,7 +144,7 @@ def test_compare_states(demo: Path, tmp_path: Path, run: Run) -> None:
 
     # For each class the head keeps weights, a sum and two counts, compared as one vector.
     def rows(folder: Path) -> np.ndarray:
-        arrays = newest_state(folder).arrays
+        arrays = read_state(folder).arrays
         kept = [arrays[f"head/{name}"] for name in ("cw", "past", "class_sums", "class_counts")]
         return np.concatenate([values.reshape(50, -1) for values in kept], axis=1)
 

@@ -23,6 +23,8 @@ from lrtflite.state.folder import CHECKED_FILE, is_foreign, unfinished
 from lrtflite.state.reading import write_state
 from states import put, state
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 
 

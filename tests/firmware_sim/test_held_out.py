@@ -157,8 +157,8 @@ def test_messages_stay_small(
     monkeypatch.setattr(held_out_module, "MESSAGE", message)
     test, _, device = read(manifest)
     device.asked.clear()
-    heard: list[tuple[int, int]] = []
-    test.predicted(device, LABELS, on_frame=lambda *count: heard.append(count))  # type: ignore[arg-type]
+    heard: list[tuple[int, int | None]] = []
+    test.predicted(device, LABELS, on_progress=lambda p: heard.append((p.done, p.total)))  # type: ignore[arg-type]
     assert device.asked == [("answers", size) for size in sizes]
     assert heard == [(int(done), 6) for done in np.cumsum(sizes)]
 

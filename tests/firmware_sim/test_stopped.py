@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from coloured_pictures import draw_pictures
-from lrtflite.errors import LrtfliteError
+from lrtflite import LrtfliteError, Progress
 from lrtflite_firmware_sim import SimulateOptions, Simulation, load_simulation, simulate
 from lrtflite_firmware_sim.device.process import DeviceProcess
 from lrtflite_firmware_sim.reporting.report import html_report
@@ -31,8 +31,8 @@ class Stopper(Watcher):
         self._session, self._phase, self._error = session, phase, error
         self._done = 0
 
-    def step(self, phase: str, done: int, total: int | None) -> None:
-        if (self._done + 1, phase) == (self._session, self._phase):
+    def step(self, progress: Progress) -> None:
+        if (self._done + 1, progress.phase) == (self._session, self._phase):
             raise self._error
 
     def learned(self, result: SessionResult) -> None:

@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from lrtflite.errors import MissingExtra
+from lrtflite.progress import Progress
 from lrtflite_firmware_sim import Simulation
 from lrtflite_firmware_sim.watcher import LineWatcher, LiveWatcher, Watcher, watch
 
@@ -22,11 +23,11 @@ def play(watcher: Watcher, simulated: Simulation) -> None:
     watcher.note("[bold] is a name")
     with watcher.running(7):
         for frame in range(16):
-            watcher.testing(frame + 1, 16)
+            watcher.testing(Progress("read", frame + 1, 16))
         for session in simulated.per_session:
             watcher.learning(session.classes)
-            watcher.step("extract", 1, session.frames)
-            watcher.step("train", 1, session.steps)
+            watcher.step(Progress("extract", 1, session.frames))
+            watcher.step(Progress("train", 1, session.steps))
             watcher.learned(session)
 
 
@@ -52,9 +53,9 @@ def test_bars_on_a_terminal(simulated: Simulation) -> None:
 
 def looked(stream: io.StringIO) -> str:
     """Return the output during a check of 5,000 files."""
-    with watch(stream).looking() as on_file:
+    with watch(stream).looking() as on_progress:
         for number in range(5000):
-            on_file(number + 1, 5000)
+            on_progress(Progress("check", number + 1, 5000))
     return stream.getvalue()
 
 

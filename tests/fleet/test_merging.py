@@ -28,7 +28,7 @@ from learning import alike_latents
 from lrtflite import Learner
 from lrtflite.errors import InputError
 from lrtflite.fleet.merge import merge
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_any_order_of_devices_gives_the_same_answers(
 ) -> None:
     one = merge(lda, fleet, tmp_path / "forwards").out
     other = merge(lda, fleet[::-1], tmp_path / "backwards").out
-    assert newest_state(other).meta.labels[:2] == ("hat", "pan")
+    assert read_state(other).meta.labels[:2] == ("hat", "pan")
     assert_same_sums(one, other, *LABELS)
     assert_same_answers(one, other, *LABELS)
 
@@ -90,7 +90,7 @@ def test_the_merged_state_learns_on(lda: Path, fleet: list[Path], tmp_path: Path
     one = teach(lda, tmp_path / "one", *KITCHEN, *OFFICE, *HALL, ("key", 5, 5))
     teach(lda, merged, ("key", 5, 5))
     assert_same_answers(merged, one, *LABELS, "key")
-    assert newest_state(merged).meta.sessions == 9
+    assert read_state(merged).meta.sessions == 9
 
 
 def test_the_generator_comes_from_the_seed(lda: Path, fleet: list[Path], tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_a_device_that_learned_on_replaces_its_former_self(
     new = merge(lda, [merged, fleet[1]], tmp_path / "new", drop=[former]).out
     one = teach(lda, tmp_path / "one", *KITCHEN, *OFFICE, *HALL, ("key", 5, 6))
     assert_same_sums(new, one, *LABELS, "key")
-    state = newest_state(new)
+    state = read_state(new)
     assert state.meta.sessions == len({entry["id"] for entry in state.meta.history}) == 9
     labels = np.array(state.meta.labels)[state.memory.facts["slots"]]
     assert {"pen", "book", "key"} < set(labels)

@@ -21,7 +21,7 @@ from fleet_learning import (
 from lrtflite import Learner
 from lrtflite.errors import InputError
 from lrtflite.fleet.merge import merge
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 
 
 @pytest.fixture(autouse=True, params=["in full", "folded"])
@@ -75,7 +75,7 @@ def test_a_shipped_class_stays_while_one_device_knows_it(
     forget(shipped, states[1], "mug")
     # A device whose first slot is taken by something else meanwhile.
     teach(shipped, states[0], ("hat", 4, 5))
-    assert newest_state(states[0]).meta.labels[0] == "hat"
+    assert read_state(states[0]).meta.labels[0] == "hat"
     merged = merge(shipped, states, tmp_path / "merged")
     assert merged.history.patterns == {"mug": 20, "pan": 20, "pen": 20, "book": 20, "hat": 40}
     labels = ("mug", "pan", "pen", "book")
@@ -99,7 +99,7 @@ def test_a_shipped_class_that_every_device_forgot_is_forgotten(
     for state in states:
         forget(shipped, state, "mug")
     after = merge(shipped, states, tmp_path / "after").out
-    assert "mug" not in newest_state(after).meta.labels
+    assert "mug" not in read_state(after).meta.labels
     assert_same_sums(after, merged, "pan", "pen", "book", "hat")
 
 

@@ -16,6 +16,8 @@ from lrtflite import Learner
 from lrtflite.errors import InputError, LrtfliteError
 from lrtflite.state.slots import Slots
 
+pytestmark = pytest.mark.slow
+
 Open = Callable[..., Learner]
 
 

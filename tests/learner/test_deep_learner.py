@@ -13,7 +13,7 @@ from learning import fingerprint
 from lrtflite import Learner, Progress
 from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import InputError
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 
 Open = Callable[..., Learner]
 # 1 - (1 - adapt_rate) ** epochs of TRAINING: two epochs at a sixteenth.
@@ -155,7 +155,7 @@ def test_frames_as_latents(open_deep: Open, tmp_path: Path) -> None:
     assert learner.memory.codes.dtype == np.uint8
     assert learner.memory.nbytes == 3 * (SIZE * SIZE * 3 + 8)
     assert learner.extract(frames(9)).dtype == np.uint8
-    assert newest_state(tmp_path / "state").memory.rows.all().dtype == np.uint8
+    assert read_state(tmp_path / "state").memory.rows.all().dtype == np.uint8
     learner.learn_latents(frames(3, 4), "a")
     assert learner.probabilities(frames(3)).shape == (1, 5)
     with pytest.raises(InputError, match=r"\(n, 4, 4, 3\) of uint8 .*got .* of float32"):

@@ -16,7 +16,7 @@ from learning import fingerprint
 from lrtflite import Learner, Progress
 from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import InputError, SessionCancelled, StateError
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 
 Open = Callable[..., Learner]
 
@@ -25,7 +25,7 @@ def test_trunk_and_moments_are_in_the_state(open_deep: Open, tmp_path: Path) -> 
     learner = open_deep(tmp_path / "state")
     for value in (10, 20, 30):
         learner.learn(frames(value, value + 5), f"{value}")
-    arrays = newest_state(tmp_path / "state").arrays
+    arrays = read_state(tmp_path / "state").arrays
     assert arrays["features/mean"] == mean_of(learner.committed.features) > 0
     assert arrays["head/scale"] == 2 * TRAINING.epochs * 0.25
     before = fingerprint(learner)

@@ -25,7 +25,7 @@ from lrtflite.errors import (
 )
 from lrtflite.files import reading as regular_file
 from lrtflite.state.checkpoint import Checkpoint
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from lrtflite.state.reading import State, write_state
 
 
@@ -149,7 +149,7 @@ def test_a_closed_learner_changes_nothing(
     ):
         with pytest.raises(StateError, match="closed"):
             change()
-    assert newest_state(tmp_path).meta.labels[:2] == ("kept", None)
+    assert read_state(tmp_path).meta.labels[:2] == ("kept", None)
 
 
 def test_a_learner_that_closes_as_a_change_begins_deletes_nothing(
@@ -167,7 +167,7 @@ def test_a_learner_that_closes_as_a_change_begins_deletes_nothing(
     monkeypatch.setattr(learner.committed, "alone", closed_first)
     with pytest.raises(StateError, match="closed"):
         learner.undo()
-    assert newest_state(tmp_path).meta.labels[0] == "kept"
+    assert read_state(tmp_path).meta.labels[0] == "kept"
 
 
 def test_closing_while_a_session_runs_gives_the_state_to_the_next(
@@ -236,7 +236,7 @@ def test_a_state_belongs_to_its_bundle(
     open_learner: Callable[..., Learner], demo: Path, tmp_path: Path
 ) -> None:
     open_learner(tmp_path).close()
-    state = newest_state(tmp_path)
+    state = read_state(tmp_path)
     other = State(state.arrays, state.memory, replace(state.meta, bundle="x"))
     write_state(tmp_path / "state-00000009.safetensors", other)
     with pytest.raises(StateError, match="another bundle"):

@@ -14,6 +14,8 @@ from lrtflite import Learner
 from lrtflite.verification.verify import verify_bundle
 from mobilenet_v2_bundles import BUNDLES, SIZE
 
+pytestmark = pytest.mark.slow
+
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
 

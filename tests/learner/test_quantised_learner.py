@@ -15,6 +15,8 @@ from lrtflite.errors import InputError
 from lrtflite.verification.verify import verify_bundle
 from quantised_bundles import BUNDLES, waves
 
+pytestmark = pytest.mark.slow
+
 SUPPORT = Path(__file__).parents[1] / "support"
 
 

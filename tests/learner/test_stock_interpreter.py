@@ -14,6 +14,8 @@ import pytest
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.runtime.model import RUNTIMES
 
+pytestmark = pytest.mark.slow
+
 CLIENT = Path(__file__).parents[1] / "support" / "stock_client.py"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from lrtflite import Bundle, Learner
 from lrtflite.errors import NoFreeSlot, StateError
-from lrtflite.session.session import Phase, Progress
+from lrtflite.progress import Phase, Progress
 from lrtflite.verification.verify import verify_bundle
 from strategy_bundles import NAMES, PAPER
 

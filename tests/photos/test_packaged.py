@@ -26,9 +26,12 @@ from lrtflite.photos import packaged
 from lrtflite.photos.weights import PACKAGE, PINNED, package_file
 from lrtflite_cli.group import run
 
-pytestmark = pytest.mark.skipif(
-    find_spec(PACKAGE) is None, reason="needs the extra photos, for the weights"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        find_spec(PACKAGE) is None, reason="needs the extra photos, for the weights"
+    ),
+]
 SHIPPED = resources.files("lrtflite") / packaged.PARTS
 
 

@@ -18,6 +18,8 @@ from lrtflite.errors import ModelError
 from lrtflite.photos.pytorch_file import MAX_OPCODES, read_arrays, read_content
 from pytorch_files import Entry, PyTorchFile, number, text, whole
 
+pytestmark = pytest.mark.slow
+
 NAME = Path("weights.pth")
 CALLED: list[str] = []
 

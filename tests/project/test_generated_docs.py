@@ -11,6 +11,7 @@ import pytest
 
 import lrtflite
 import lrtflite.data
+import lrtflite_converters
 import lrtflite_firmware_sim
 from lrtflite_cli.group import COMMANDS
 
@@ -35,6 +36,6 @@ def test_every_command_is_on_its_page(command: str) -> None:
 
 def test_every_public_name_is_on_its_page() -> None:
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    packages = (lrtflite, lrtflite.data, lrtflite_firmware_sim)
+    packages = (lrtflite, lrtflite.data, lrtflite_converters, lrtflite_firmware_sim)
     names = [name for package in packages for name in package.__all__]
     assert [name for name in names if f"\n### {name}\n" not in page] == []

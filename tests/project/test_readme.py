@@ -22,7 +22,9 @@ from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.bundle.signing import make_keys, sign_bundle
 from lrtflite.photos.weights import PACKAGE
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -90,7 +92,7 @@ def test_python(desk: Path) -> None:
         assert re.fullmatch(r"stapler: 6 frames, \d+ ms", lines[1])
         assert re.fullmatch(r"mug \d+%", lines[2])
         # The other name was undone, and the stapler is forgotten.
-        labels = newest_state(desk / "state").meta.labels
+        labels = read_state(desk / "state").meta.labels
         assert [label for label in labels if label] == ["mug"]
 
 

@@ -14,7 +14,7 @@ from lrtflite.errors import InputError, StateError
 from lrtflite.replay.codecs import CODECS, LatentForm
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import Indices
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 
 FLOAT = np.dtype(np.float32)
 # Range of 255 steps of 0.2 each.
@@ -97,7 +97,7 @@ def test_a_learner_keeps_codes_in_ram_and_on_disk(
     learner.learn(frames(10, 11), "a")
     assert sorted(learner.memory.codes[:, 0, 0, 0].tolist()) == [132, 133]
     assert learner.memory.nbytes == 2 * (SIZE * SIZE * 3 + 8)
-    state = newest_state(tmp_path / "state")
+    state = read_state(tmp_path / "state")
     assert state.memory.rows.all().dtype == np.uint8
     np.testing.assert_array_equal(state.memory.rows.all(), learner.memory.codes)
     assert state.meta.codec == "bytes"

@@ -15,7 +15,9 @@ from lrtflite import Learner
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory
 from lrtflite.replay.policies import POLICIES
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
+
+pytestmark = pytest.mark.slow
 
 FLOAT = np.dtype(np.float32)
 TRIPLES = LatentForm((3,), FLOAT, FLOAT, (0.0, 1000.0))
@@ -151,7 +153,7 @@ def test_marks_and_counter_survive_closing_and_undo(
         with open_learner(tmp_path, policy=policy, replay_size=30) as learner:
             learner.learn_latents(latents_of(kind, 20), f"kind {kind}", training=TRAINING)
             kept.append((learner.memory.marks.tolist(), learner.memory.counter))
-            assert newest_state(tmp_path).memory.facts["marks"].tolist() == kept[-1][0]
+            assert read_state(tmp_path).memory.facts["marks"].tolist() == kept[-1][0]
     with open_learner(tmp_path) as learner:
         assert (learner.memory.marks.tolist(), learner.memory.counter) == kept[2]
         learner.undo()

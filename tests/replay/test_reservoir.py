@@ -9,6 +9,8 @@ from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory
 from stored_patterns import stored
 
+pytestmark = pytest.mark.slow
+
 FLOAT = np.dtype(np.float32)
 NUMBERS = LatentForm((1,), FLOAT, FLOAT, (0.0, 1000.0))
 

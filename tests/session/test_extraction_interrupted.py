@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(
-    not Path("/proc/self/task").is_dir(), reason="counts threads as Linux does"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads as Linux does"),
+]
 
 # SIGALRM stands in for Ctrl-C, at a chosen time. `threads` counts every thread of the process, also
 # threads that are missing from Python's own list.

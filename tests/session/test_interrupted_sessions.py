@@ -14,6 +14,8 @@ import pytest
 from learning import TRAINING, fingerprint, latents_of
 from lrtflite import Learner
 
+pytestmark = pytest.mark.slow
+
 Open = Callable[..., Learner]
 INTERRUPTS = 120
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lrtflite.session.session import Phase
+from lrtflite.progress import Phase
 from lrtflite_cli.commands.teach import WORDS
 from lrtflite_firmware_sim.reporting.summary import PHASES
 
@@ -11,14 +11,15 @@ NAMES = {value for name, value in vars(Phase).items() if name.isupper()}
 
 def test_names_stay_what_results_on_disk_have() -> None:
     in_session = {"extract", "begin", "prepare", "train", "gather", "consolidate", "adapt"}
-    assert {*in_session, "memory", "checkpoint", "test", "infer"} == NAMES
+    assert {*in_session, "memory", "checkpoint", "check", "read", "test", "infer"} == NAMES
 
 
 def test_every_timed_phase_is_in_the_summary() -> None:
-    # Tests run between sessions and are not timed.
-    assert set(PHASES) == NAMES - {"test"}
+    # Files are read and tests run between sessions, and are not timed.
+    assert set(PHASES) == NAMES - {"check", "read", "test"}
 
 
 def test_every_phase_with_progress_has_a_description() -> None:
-    # Very short phases and predictions report no progress.
-    assert set(WORDS) == NAMES - {"begin", "prepare", "consolidate", "memory", "infer"}
+    # Very short phases and predictions report no progress; commands that read files describe that.
+    silent = {"begin", "prepare", "consolidate", "memory", "infer"}
+    assert set(WORDS) == NAMES - silent - {"check", "read"}

@@ -24,7 +24,7 @@ from lrtflite.files import reading as regular_file
 from lrtflite.replay.memory import Content
 from lrtflite.state import checkpoint as checkpoint_module
 from lrtflite.state.checkpoint import Checkpoint
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from lrtflite.state.reading import State, read_opened
 from states import contents, patterns, put, state, value
 
@@ -52,7 +52,7 @@ def test_commit_then_load(tmp_path: Path) -> None:
     for number in range(4):
         checkpoint.commit(state(number))
         assert value(checkpoint.load()) == number
-    assert value(newest_state(checkpoint.folder)) == 3
+    assert value(read_state(checkpoint.folder)) == 3
     checkpoint.close()
 
 
@@ -89,14 +89,14 @@ def test_a_commit_writes_what_changed(checkpoint: Checkpoint, tmp_path: Path) ->
     assert kept.items() <= after.items(), "nothing that is named was changed"
     new = {name: len(content) for name, content in after.items() if name not in before}
     assert set(new) == {f"{kind}-00000002.safetensors" for kind in ("state", "tensors", "rows")}
-    found = newest_state(tmp_path)
+    found = read_state(tmp_path)
     np.testing.assert_array_equal(found.memory.rows.all(), later.rows.all())
     tensors = after["tensors-00000002.safetensors"]
     assert b"head/cw" in tensors
     assert b"head/trunk" not in tensors
     # Nothing changed but a name: rows are not written, tensors once more in two commits.
     for number in (3, 4):
-        checkpoint.commit(newest_state(tmp_path))
+        checkpoint.commit(read_state(tmp_path))
         assert f"rows-{number:08d}.safetensors" not in contents(tmp_path)
     tensors = contents(tmp_path)["tensors-00000003.safetensors"]
     assert b"head/trunk" not in tensors
@@ -119,10 +119,11 @@ def test_dead_rows_are_dropped_once_they_outweigh_live_ones(
         np.testing.assert_array_equal(content.rows.all(), expected)
         most = max(most, sum(file.count for file in content.rows.files))
     assert most <= 60 + 10
-    found = newest_state(tmp_path)
+    found = read_state(tmp_path)
     np.testing.assert_array_equal(found.memory.rows.all(), expected)
 
 
+@pytest.mark.slow
 def test_many_small_sessions_share_files(checkpoint: Checkpoint, tmp_path: Path) -> None:
     checkpoint.load()
     content = patterns(0, 0)
@@ -130,7 +131,7 @@ def test_many_small_sessions_share_files(checkpoint: Checkpoint, tmp_path: Path)
         content = content.with_rows([np.full(3, number, np.float32)], np.array([number]))
         content = checkpoint.commit(state(number, memory=content))
     assert len(names(tmp_path, "rows")) <= 34
-    np.testing.assert_array_equal(newest_state(tmp_path).memory.rows.all()[:, 0], np.arange(80))
+    np.testing.assert_array_equal(read_state(tmp_path).memory.rows.all()[:, 0], np.arange(80))
 
 
 def test_step_back_once(checkpoint: Checkpoint, tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_step_back_once(checkpoint: Checkpoint, tmp_path: Path) -> None:
     for number in range(3):
         checkpoint.commit(state(number))
     previous = checkpoint.previous()
-    before = newest_state(tmp_path)
+    before = read_state(tmp_path)
     assert value(before) == 2
     checkpoint.undo(previous, read_opened(previous))
     assert value(checkpoint.load()) == 1
@@ -147,7 +148,7 @@ def test_step_back_once(checkpoint: Checkpoint, tmp_path: Path) -> None:
     # The state that undo returned to is there twice, so that one damaged file does no harm.
     newest = max(names(tmp_path, "state"))
     (tmp_path / newest).write_bytes(b"")
-    assert value(newest_state(tmp_path)) == 1
+    assert value(read_state(tmp_path)) == 1
     checkpoint.load()
     checkpoint.commit(state(5))
     assert value(read_opened(checkpoint.previous())) == 1
@@ -159,9 +160,9 @@ def test_generations_count_past_eight_digits(tmp_path: Path) -> None:
     old.rename(new)
     put(tmp_path, 2)
     assert (tmp_path / "state-100000000.safetensors").exists()
-    assert value(newest_state(tmp_path)) == 2
+    assert value(read_state(tmp_path)) == 2
     put(tmp_path, 3)
-    assert value(newest_state(tmp_path)) == 3
+    assert value(read_state(tmp_path)) == 3
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOMEM, errno.EMFILE])
@@ -272,7 +273,7 @@ def test_a_disk_that_turns_read_only_after_the_rename_says_what_is_known(
     assert value(read_opened(checkpoint.previous())) == 2
     assert value(checkpoint.load()) == 4
     checkpoint.commit(state(3))
-    assert value(newest_state(tmp_path)) == 3
+    assert value(read_state(tmp_path)) == 3
 
 
 def test_leftovers_of_a_power_cut_go_and_other_files_stay(tmp_path: Path) -> None:
@@ -283,7 +284,7 @@ def test_leftovers_of_a_power_cut_go_and_other_files_stay(tmp_path: Path) -> Non
         (tmp_path / name).write_text("somebody's")
     put(tmp_path, 2)
     assert {"notes.tmp", ".notes.part", "state-00000001.tmp"} < set(names(tmp_path))
-    assert value(newest_state(tmp_path)) == 2
+    assert value(read_state(tmp_path)) == 2
     assert "half" not in str(contents(tmp_path).values())
 
 
@@ -300,9 +301,9 @@ def test_a_process_that_is_killed_while_writing_leaves_the_old_state(tmp_path: P
     helpers = Path(__file__).parents[1] / "support"
     command = [sys.executable, "-c", script, str(tmp_path), str(helpers)]
     assert subprocess.run(command, check=False).returncode == -signal.SIGKILL
-    assert value(newest_state(tmp_path)) == 1
+    assert value(read_state(tmp_path)) == 1
     put(tmp_path, 3)
-    assert value(newest_state(tmp_path)) == 3
+    assert value(read_state(tmp_path)) == 3
 
 
 def test_a_deleted_or_exchanged_folder_is_not_written(tmp_path: Path) -> None:
@@ -316,7 +317,7 @@ def test_a_deleted_or_exchanged_folder_is_not_written(tmp_path: Path) -> None:
     put(folder, 7)
     with pytest.raises(StateError, match="got another one in its place"):
         checkpoint.commit(state(2))
-    assert value(newest_state(folder)) == 7
+    assert value(read_state(folder)) == 7
     checkpoint.close()
 
 
@@ -347,7 +348,7 @@ def test_a_commit_after_reopening_takes_the_newest_tensors(
         assert found is not None
         renamed = replace(found.meta, labels=("mug", None))
         checkpoint.commit(State(found.arrays, found.memory, renamed))
-    found = newest_state(tmp_path)
+    found = read_state(tmp_path)
     assert found.meta.labels == ("mug", None)
     assert value(found) == 4
 

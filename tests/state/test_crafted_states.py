@@ -18,7 +18,7 @@ from lrtflite import Learner
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.files.tensors import Outgoing, write_tensors
 from lrtflite.replay.policies import POLICIES
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from lrtflite.state.reading import State, write_state
 from lrtflite.state.record import Record
 from lrtflite_cli.group import cli
@@ -145,7 +145,7 @@ def test_a_crafted_state_falls_back(
     learner = open_learner(folder)
     before = fingerprint(learner)
     learner.close()
-    state = newest_state(folder)
+    state = read_state(folder)
     arrays = {**state.arrays, "memory/codes": state.memory.rows.all()}
     arrays["memory/slots"] = state.memory.facts["slots"]
     changed: Arrays = {}
@@ -172,7 +172,7 @@ def test_a_crafted_state_falls_back(
 def test_marks_and_counters_of_any_value_do_no_harm(
     folder: Path, open_learner: Callable[..., Learner], policy: str, mark: int
 ) -> None:
-    state = newest_state(folder)
+    state = read_state(folder)
     odd = state.memory.with_marks(np.full(len(state.memory), mark))
     odd = replace(odd, counter=2**62 if mark > 0 else 0)
     write_state(folder / NEWEST, State(state.arrays, odd, replace(state.meta, policy=policy)))
@@ -183,7 +183,7 @@ def test_marks_and_counters_of_any_value_do_no_harm(
 
 
 def test_control_characters_do_not_reach_the_terminal(folder: Path, tmp_path: Path) -> None:
-    state = newest_state(folder)
+    state = read_state(folder)
     entries = [{**entry, "labels": ["\x1b[31m"]} for entry in state.meta.history]
     odd = {"policy": "\x1b[2J", "codec": "\r\x07", "bundle": "\x1b]0;", "history": entries}
     arrays = {**state.arrays, "memory/slots": state.memory.facts["slots"]}
@@ -199,7 +199,7 @@ def test_control_characters_do_not_reach_the_terminal(folder: Path, tmp_path: Pa
 def test_a_state_of_another_bundle_is_refused_on_one_line(
     folder: Path, open_learner: Callable[..., Learner]
 ) -> None:
-    state = newest_state(folder)
+    state = read_state(folder)
     odd = replace(state.meta, bundle="x", replay_layer="\x1b[2J\n")
     write_state(folder / NEWEST, State(state.arrays, state.memory, odd))
     with pytest.raises(StateError, match="another bundle") as caught:

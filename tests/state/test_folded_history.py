@@ -18,11 +18,13 @@ from lrtflite import Learner
 from lrtflite.errors import DamagedState, StateError
 from lrtflite.state import history as folded_history
 from lrtflite.state.checkpoint import Checkpoint
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from lrtflite.state.history import ARRAYS, BLOCK, EARLIEST, Folded, History, TaughtSession
-from lrtflite.state.reading import State, read_state, write_state
+from lrtflite.state.reading import State, read_state_file, write_state
 from lrtflite_cli.group import cli
 from states import meta_of, patterns, state
+
+pytestmark = pytest.mark.slow
 
 Open = Callable[..., Learner]
 
@@ -104,7 +106,7 @@ def test_a_commit_writes_as_much_after_100000_sessions_as_after_100(tmp_path: Pa
             checkpoint.commit(with_history(history, number))
             found.append(sum(each.stat().st_size for each in set(folder.iterdir()) - before))
         checkpoint.close()
-        assert newest_state(folder).meta.sessions == sessions + 20
+        assert read_state(folder).meta.sessions == sessions + 20
         written[sessions] = found
     # The first three have no earlier generation to share with.
     assert max(written[100_000][3:]) < 2.5 * max(written[100][3:])
@@ -115,14 +117,14 @@ def test_a_commit_writes_as_much_after_100000_sessions_as_after_100(tmp_path: Pa
 def test_a_long_history_survives_the_disk(tmp_path: Path) -> None:
     history = History.of(entry(number, "mug", "hat") for number in range(1, 701))
     write_state(tmp_path / "one.safetensors", with_history(history))
-    found = read_state(tmp_path / "one.safetensors")
+    found = read_state_file(tmp_path / "one.safetensors")
     assert found.history == history
     checkpoint = Checkpoint(tmp_path / "folder")
     for number in range(700, 705):
         history = history.with_session({"mug": 1})
         checkpoint.commit(with_history(history, number))
     checkpoint.close()
-    found = newest_state(tmp_path / "folder")
+    found = read_state(tmp_path / "folder")
     assert found.history == history
 
 
@@ -204,10 +206,10 @@ def test_crafted_folded_sessions_are_refused(
 ) -> None:
     path = tmp_path / "state.safetensors"
     write_state(path, crafted(LONG, {}))
-    read_state(path)
+    read_state_file(path)
     write_state(path, crafted(LONG, changes, **meta))
     with pytest.raises(DamagedState) as caught:
-        read_state(path)
+        read_state_file(path)
     assert str(caught.value).isprintable()
 
 
@@ -219,7 +221,7 @@ def test_more_folded_sessions_than_the_limit(
     write_state(path, crafted(LONG, {}))
     monkeypatch.setattr(f"lrtflite.state.reading.{name}", 127)
     with pytest.raises(DamagedState, match="invalid history/"):
-        read_state(path)
+        read_state_file(path)
     monkeypatch.setattr(folded_history, name, 200)
     with pytest.raises(StateError, match=r"Expected at most .* got 256 with 256 labels; go on"):
         LONG.folded.with_entries(LONG.recent[:128])
@@ -236,11 +238,11 @@ def test_crafted_sessions_are_refused(tmp_path: Path, odd: dict[str, Any]) -> No
     meta = meta_of(1)
     meta.history[0].update({"later": {"than": "this"}, "time": None})
     write_state(path, State(state(1).arrays, patterns(1, 2), meta))
-    read_state(path)
+    read_state_file(path)
     meta.history[0].update(odd)
     write_state(path, State(state(1).arrays, patterns(1, 2), meta))
     with pytest.raises(DamagedState):
-        read_state(path)
+        read_state_file(path)
 
 
 def test_a_session_has_its_time_and_device(
@@ -254,7 +256,7 @@ def test_a_session_has_its_time_and_device(
     with open_learner(path) as learner:
         learner.learn_latents(latents_of(1), "hat", training=TRAINING)
         shipped = learner.ship(tmp_path / "shipped")
-    meta = newest_state(path).meta
+    meta = read_state(path).meta
     assert meta.device == "kitchen"
     first, second = meta.history
     assert (first["time"], first["device"]) == (1_800_000_000, "kitchen")
@@ -262,7 +264,7 @@ def test_a_session_has_its_time_and_device(
     # Another device that starts from this state has another name, or none.
     with Learner.open(shipped, tmp_path / "other") as other:
         assert other.committed.history.entries[0].device == "kitchen"
-    assert newest_state(tmp_path / "other").meta.device is None
+    assert read_state(tmp_path / "other").meta.device is None
 
 
 def test_learning_renaming_and_forgetting_reach_folded_sessions(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from learning import TRAINING, fingerprint, latents_of
 from lrtflite import Learner
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from lrtflite.state.history import History, TaughtSession
 
 Open = Callable[..., Learner]
@@ -36,7 +36,7 @@ def test_a_session_is_counted_by_label(open_learner: Open, tmp_path: Path) -> No
     latents = latents_of(0, 5)
     learner.learn_latents(latents, ["mug", "hat", "mug", "mug", "hat"], training=TRAINING)
     learner.learn_latents(latents, slot=4, training=TRAINING)
-    first, second = newest_state(tmp_path / "state").meta.history
+    first, second = read_state(tmp_path / "state").meta.history
     assert (first["session"], first["labels"], first["patterns"]) == (1, ["mug", "hat"], [3, 2])
     assert (second["session"], second["labels"], second["patterns"]) == (2, ["class 4"], [5])
     assert len(first["id"]) == 32

@@ -13,13 +13,15 @@ import pytest
 
 from lrtflite.replay.memory import Content
 from lrtflite.state.checkpoint import Checkpoint
-from lrtflite.state.folder import name_of, newest_state, temporary
+from lrtflite.state.folder import name_of, read_state, temporary
 from lrtflite.state.history import Folded, History, TaughtSession
 from lrtflite.state.meta import NO_STATE
 from lrtflite.state.reading import State, open_state, read_opened
 from lrtflite.state.record import Record
 from lrtflite.state.writing import Generation, write_generation
 from states import contents, patterns, state
+
+pytestmark = pytest.mark.slow
 
 SESSIONS = 12
 
@@ -87,7 +89,7 @@ def check_every_damage(folder: Path, sessions: int) -> None:
     """Damage to one file leaves all sessions, or all but one; and all but one row."""
     used = names_in(folder, newest(folder))
     for name in damages(folder):
-        left = newest_state(folder)
+        left = read_state(folder)
         lost = sessions - left.meta.sessions
         assert lost <= 1, f"{lost} sessions lost by damage to {name}"
         assert len(left.memory) >= sessions, f"rows lost by damage to {name}"
@@ -138,7 +140,7 @@ def test_a_damaged_folder_is_whole_again_after_two_commits(tmp_path: Path, kind:
     teach(tmp_path, SESSIONS + 1)
     # The two kept generations hold the latents of all sessions but the lost one.
     for _ in damages(tmp_path, set(contents(tmp_path)) - {f"{path.stem}.damaged"}):
-        assert newest_state(tmp_path).meta.sessions >= SESSIONS
+        assert read_state(tmp_path).meta.sessions >= SESSIONS
 
 
 @pytest.mark.parametrize("reopened", [True, False])
@@ -174,7 +176,7 @@ def test_folded_sessions_are_written_twice_and_never_again(tmp_path: Path) -> No
             seen |= holding(tmp_path, "history/ids")
     assert len(seen) == 2
     for name in damages(tmp_path):
-        assert newest_state(tmp_path).meta.sessions >= 1004, name
+        assert read_state(tmp_path).meta.sessions >= 1004, name
 
 
 def share_as_before(folder: Path) -> None:
@@ -209,10 +211,10 @@ def test_a_folder_of_an_earlier_version_gets_its_copy_at_the_next_commit(
         share_as_before(folder)
     shared, trunk = names_in(folder, 12) & names_in(folder, 11), "tensors-00000001.safetensors"
     assert trunk in shared
-    assert newest_state(folder).meta.sessions == SESSIONS
+    assert read_state(folder).meta.sessions == SESSIONS
     for name in damages(folder, shared - {trunk}):
         # A lost row costs no session, although generation 0 is whole.
-        assert newest_state(folder).meta.sessions == SESSIONS, name
+        assert read_state(folder).meta.sessions == SESSIONS, name
     before = (folder / trunk).read_bytes()
     teach(folder, SESSIONS + 1, trunk=lambda _: 1)
     assert (folder / trunk).read_bytes() == before
@@ -230,7 +232,7 @@ def test_damage_after_undo_costs_no_session(tmp_path: Path) -> None:
         previous = checkpoint.previous()
         checkpoint.undo(previous, read_opened(previous))
     for name in damages(tmp_path):
-        assert newest_state(tmp_path).meta.sessions == SESSIONS - 1, name
+        assert read_state(tmp_path).meta.sessions == SESSIONS - 1, name
     assert len(holding(tmp_path, "head/trunk")) == 2
     teach(tmp_path, SESSIONS)
     check_every_damage(tmp_path, SESSIONS)

@@ -18,7 +18,7 @@ from lrtflite.errors import BundleError, StateError
 from lrtflite.files.digest import digest
 from lrtflite.replay.memory import Content
 from lrtflite.state.initial import shipped_labels
-from lrtflite.state.reading import State, read_state, write_state
+from lrtflite.state.reading import State, read_state_file, write_state
 from lrtflite.state.shipping import ship
 from lrtflite.verification.verify import verify_bundle
 
@@ -182,7 +182,7 @@ def test_an_initial_state_of_another_bundle_fails_the_verification(
     shipped: Bundle, wrong: str
 ) -> None:
     path = shipped.path / INITIAL_FILE
-    state = read_state(path)
+    state = read_state_file(path)
     arrays, memory, meta = dict(state.arrays), state.memory, state.meta
     if wrong == "head":
         arrays["head/cw"] = arrays["head/cw"][:, :-1]
@@ -250,7 +250,7 @@ def test_a_disk_that_is_full_leaves_no_bundle(
 def test_labels_of_the_manifest_are_those_of_the_state(shipped: Bundle) -> None:
     assert shipped.manifest.labels[: KINDS + 1] == (*(f"kind {k}" for k in range(KINDS)), None)
     with pytest.raises(BundleError, match="new or empty"):
-        ship(shipped, read_state(shipped.path / INITIAL_FILE), shipped.path)
+        ship(shipped, read_state_file(shipped.path / INITIAL_FILE), shipped.path)
 
 
 def _rehash(bundle: Path) -> None:

@@ -15,7 +15,7 @@ from lrtflite.errors import DamagedState, StateError
 from lrtflite.files import bundle_file
 from lrtflite.state import reading
 from lrtflite.state.checkpoint import Checkpoint
-from lrtflite.state.folder import StateFolder, newest_state
+from lrtflite.state.folder import StateFolder, read_state
 from lrtflite.state.reading import State, read_opened
 from lrtflite.state.summary import summarise
 from states import put, state, value
@@ -76,7 +76,7 @@ def test_one_damaged_file_never_spoils_all_generations(tmp_path: Path) -> None:
     for name in names(tmp_path, "tensors"):
         whole = (tmp_path / name).read_bytes()
         (tmp_path / name).write_bytes(flip(whole))
-        assert newest_state(tmp_path).arrays["head/trunk"].shape == (64,)
+        assert read_state(tmp_path).arrays["head/trunk"].shape == (64,)
         (tmp_path / name).write_bytes(whole)
 
 
@@ -100,7 +100,7 @@ def test_only_damaged_generations_is_an_error_with_advice(tmp_path: Path) -> Non
     for path in tmp_path.glob("state-*"):
         path.write_bytes(b"")
     with pytest.raises(DamagedState, match="only damaged ones; restore the folder from a"):
-        newest_state(tmp_path)
+        read_state(tmp_path)
     checkpoint = Checkpoint(tmp_path)
     for _ in range(2):  # they stay, and no new state takes their place
         with pytest.raises(DamagedState, match="only damaged ones"):
@@ -121,7 +121,7 @@ def test_a_file_that_is_none_is_damage_and_no_hang(tmp_path: Path, name: str, ki
         path.symlink_to(outside)
     else:
         path.mkdir()
-    assert value(newest_state(folder)) == 1
+    assert value(read_state(folder)) == 1
 
 
 def test_two_learners_cannot_share_a_state(tmp_path: Path) -> None:
@@ -146,7 +146,7 @@ def test_a_fork_does_not_write(tmp_path: Path) -> None:
             leave(7 if "got a fork of it" in str(error) else 8)
         leave(9)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
-    assert value(newest_state(tmp_path)) == 1
+    assert value(read_state(tmp_path)) == 1
     checkpoint.close()
 
 
@@ -180,7 +180,7 @@ def test_unusable_paths(tmp_path: Path) -> None:
     with pytest.raises(StateError, match="Cannot use"):
         Checkpoint(file / "state")
     with pytest.raises(StateError, match="no state"):
-        newest_state(tmp_path)
+        read_state(tmp_path)
 
 
 def test_a_file_named_lock_is_not_a_state(tmp_path: Path) -> None:
@@ -194,9 +194,9 @@ def test_a_file_named_lock_is_not_a_state(tmp_path: Path) -> None:
 def test_names_that_no_writer_makes_are_no_generations(tmp_path: Path, name: str) -> None:
     put(tmp_path, 1, 2)
     (tmp_path / name).write_bytes(b"somebody's")
-    assert value(newest_state(tmp_path)) == 2
+    assert value(read_state(tmp_path)) == 2
     put(tmp_path, 3)
-    assert value(newest_state(tmp_path)) == 3
+    assert value(read_state(tmp_path)) == 3
 
 
 def test_a_generation_that_would_not_be_found_again_is_not_written(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_generation_that_would_not_be_found_again_is_not_written(tmp_path: Pat
     (tmp_path / "state-00000000.safetensors").rename(tmp_path / "state-999999999999.safetensors")
     with pytest.raises(StateError, match="got 999999999999; open a new state path"):
         put(tmp_path, 2)
-    assert value(newest_state(tmp_path)) == 1
+    assert value(read_state(tmp_path)) == 1
 
 
 def test_a_listing_that_fails_once_is_tried_again(
@@ -220,7 +220,7 @@ def test_a_listing_that_fails_once_is_tried_again(
         return real(path)
 
     monkeypatch.setattr(os, "listdir", once)
-    assert value(newest_state(tmp_path)) == 1
+    assert value(read_state(tmp_path)) == 1
 
 
 @pytest.mark.parametrize("kind", ["state", "tensors", "rows"])
@@ -246,7 +246,7 @@ def test_a_reader_begins_again_if_the_writer_removes_what_it_reads(
         return real(path)
 
     open_with(source)
-    assert value(newest_state(tmp_path)) == 5
+    assert value(read_state(tmp_path)) == 5
     ahead.close()
 
 

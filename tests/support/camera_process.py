@@ -6,7 +6,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 
 ROOT = Path(__file__).parents[2]
 QUICK = ("--seconds", "0.4", "--fps", "20")
@@ -26,4 +26,4 @@ def wait_for(process: subprocess.Popen[str], wanted: str) -> None:
 
 
 def labels(state: Path) -> list[str]:
-    return [label for label in newest_state(state).meta.labels if label is not None]
+    return [label for label in read_state(state).meta.labels if label is not None]

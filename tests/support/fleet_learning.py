@@ -12,7 +12,7 @@ import pytest
 from learning import alike_latents
 from lrtflite import Learner
 from lrtflite.errors import LrtfliteError
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 
 # A session: label, kind of object, day on which it is seen.
 TeachingReport = tuple[str, int, int]
@@ -58,7 +58,7 @@ def refused(kind: type[LrtfliteError], said: str, run: Callable[[Path], object],
 
 def sums(state: Path, *labels: str) -> dict[str, np.ndarray]:
     """The sums of an lda state; rows of classes are in the order of `labels`."""
-    found = newest_state(state)
+    found = read_state(state)
     slots = [found.meta.labels.index(label) for label in labels]
     arrays = {name[5:]: found.arrays[name] for name in found.arrays if name.startswith("head/")}
     rows = {name: arrays[name][slots] for name in ("class_sums", "class_counts")}
@@ -67,7 +67,7 @@ def sums(state: Path, *labels: str) -> dict[str, np.ndarray]:
 
 def scores(state: Path, latents: np.ndarray, *labels: str) -> np.ndarray:
     """(n, labels) float64: z . w + b, computed here from the weights of an lda state."""
-    found = newest_state(state)
+    found = read_state(state)
     slots = [found.meta.labels.index(label) for label in labels]
     roots = np.sqrt(latents.astype(np.float64))
     z = roots / np.linalg.norm(roots, axis=1, keepdims=True)

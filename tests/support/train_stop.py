@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 
 from lrtflite.host.training.checkpoint import Epoch
+from lrtflite.progress import Phase, Progress
 
 
 class Stop:
@@ -16,12 +17,9 @@ class Stop:
         self.steps: list[tuple[int, int, int]] = []
         self.epochs: list[Epoch] = []
 
-    def read(self, done: int, total: int) -> None:
-        if self.after == 0:
+    def progress(self, progress: Progress) -> None:
+        if self.after == 0 and progress.phase == Phase.READ:
             self.cancel.set()
-
-    def extract(self, done: int, total: int) -> None:
-        pass
 
     def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
         self.steps.append((epoch, step, steps))

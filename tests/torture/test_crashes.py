@@ -21,7 +21,7 @@ from failing_disk import FAILS, Files, power_cuts, recording
 from lrtflite.errors import StateError
 from lrtflite.files import reading as regular_file
 from lrtflite.state.checkpoint import Checkpoint
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from lrtflite.state.reading import State
 from states import contents, patterns, put, state, value, write_all
 
@@ -48,7 +48,7 @@ def commit(checkpoint: Checkpoint) -> None:
 
 def rename(checkpoint: Checkpoint) -> None:
     """Commit a state that shares its tensors and rows with the one before."""
-    found = newest_state(checkpoint.folder)
+    found = read_state(checkpoint.folder)
     meta = replace(found.meta, labels=("mug", None))
     checkpoint.commit(State(found.arrays, found.memory, meta))
 
@@ -65,7 +65,7 @@ CHANGES = {"commit": commit, "rename": rename, "undo": undo}
 
 def seen(folder: Path) -> tuple[int, str | None]:
     """Return the number and label of the state in a folder, whose parts must agree."""
-    found = newest_state(folder)
+    found = read_state(folder)
     return value(found), found.meta.labels[0]
 
 
@@ -216,7 +216,7 @@ def test_flipped_bits_and_missing_ends_everywhere(tmp_path: Path) -> None:
     files, rows = contents(folder), set()
     for name, damaged in damaged_files(files, np.random.default_rng(0)):
         write_all(folder, {**files, name: damaged})
-        found = newest_state(folder)
+        found = read_state(folder)
         number = found.meta.sessions
         assert number in (1, 2), name
         assert set(found.arrays["head/cw"].reshape(-1).tolist()) == {number}
@@ -242,7 +242,7 @@ def test_flipped_bits_and_missing_ends_after_many_sessions(tmp_path: Path) -> No
     cases = damaged_files(files, np.random.default_rng(0))
     for name, damaged in cases if TIMES > 1 else cases[::8]:
         (folder / name).write_bytes(damaged)
-        found = newest_state(folder)
+        found = read_state(folder)
         lost.add((last - found.meta.sessions, last + 1 - len(found.memory)))
         (folder / name).write_bytes(files[name])
     # Nothing; or a row; or the newest session, which added a row.

@@ -36,9 +36,9 @@ from lrtflite.files.reading import BytesSource
 from lrtflite.files.tensors import METADATA, Outgoing, TensorFile, write_tensors
 from lrtflite.frames import image_file
 from lrtflite.runtime.flatbuffer import read_ops
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from lrtflite.state.history import Folded, History, TaughtSession
-from lrtflite.state.reading import open_state, read_opened, read_state, write_state
+from lrtflite.state.reading import open_state, read_opened, read_state_file, write_state
 from lrtflite.state.record import Record
 from states import contents, meta_of, put, state, write_all
 
@@ -134,7 +134,7 @@ def test_bytes_of_a_state_folder(
     name = sorted(files)[choice % len(files)]
     write_all(folder, {**files, name: edited(files[name], changes)})
     with within_limits():
-        newest_state(folder)
+        read_state(folder)
 
 
 def write_crafted(path: Path, record: dict[str, str], found: Any, arrays: dict[str, Any]) -> None:
@@ -194,7 +194,7 @@ def test_values_of_a_session_in_a_history(tmp_path: Path, data: st.DataObject) -
     path = tmp_path / "state.safetensors"
     write_crafted(path, record, {**json.loads(record["state"]), "history": [odd]}, arrays)
     with within_limits():
-        found = read_state(path)
+        found = read_state_file(path)
         history = found.history
         assert len(history.ids) == history.sessions == 1
         assert Folded().with_entries(history.recent).entries == history.entries
@@ -250,7 +250,7 @@ def test_bytes_of_an_initial_state(tmp_path: Path, changes: list[tuple[float, st
     write_state(path, state(1))
     path.write_bytes(edited(path.read_bytes(), changes))
     with within_limits():
-        read_state(path)
+        read_state_file(path)
 
 
 def encoded_pictures() -> list[bytes]:

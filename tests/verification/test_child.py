@@ -11,6 +11,8 @@ from lrtflite.errors import BundleError, InputError, LrtfliteError, ModelError
 from lrtflite.verification.child import run_child
 from lrtflite.verification.limits import Limits, trial_limits
 
+pytestmark = pytest.mark.slow
+
 LIMITS = Limits(seconds=30, megabytes=300)
 IN_CHILD = "def in_child(stream, *words):\n    "
 

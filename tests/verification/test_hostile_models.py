@@ -22,6 +22,8 @@ from lrtflite.verification import trial
 from lrtflite.verification.trial import try_models
 from lrtflite_cli.group import run
 
+pytestmark = pytest.mark.slow
+
 # A signature of the head, and an op in it that loses an operand.
 BROKEN = {"save": "ADD", "begin": "MUL", "consolidate": "SUB", "infer": "MUL"}
 # The runtime reads the operand from a place before its array: it crashes, or finds it missing.

@@ -128,8 +128,8 @@ def test_one_label_per_frame(labels: list[str]) -> None:
 
 
 def test_progress_counts_frames() -> None:
-    heard: list[tuple[int, int]] = []
-    judged([("mug", 1), ("cup", 2)], on_frame=lambda *count: heard.append(count))
+    heard: list[tuple[int, int | None]] = []
+    judged([("mug", 1), ("cup", 2)], on_progress=lambda p: heard.append((p.done, p.total)))
     assert heard == [(1, 2), (2, 2)]
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fake_bundle import FEEDING, TRAINING, frames, make_bundle, open_fake
 from lrtflite.bundle.bundle import INITIAL_FILE
-from lrtflite.state.reading import read_state
+from lrtflite.state.reading import read_state_file
 from lrtflite.workbench.seeding import seed_memory
 
 
@@ -26,7 +26,7 @@ def test_a_head_that_does_not_start_from_a_classifier_is_taught(
     archive = tmp_path / "frames.npz"
     np.savez(archive, images=frames(10, 20, 30), slots=np.array([0, 2, 2], np.int32))
     seed_memory(bundle, archive, open_learner=open_fake)
-    state = read_state(bundle / INITIAL_FILE)
+    state = read_state_file(bundle / INITIAL_FILE)
     assert state.meta.learned == (True, False, True, False, False)
     assert state.meta.labels == labels
     assert state.meta.sessions == 1

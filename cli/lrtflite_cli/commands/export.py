@@ -102,8 +102,10 @@ def _read(dataset: str, size: int, *, skip_unreadable: bool) -> NDArray[np.uint8
     from lrtflite_converters.quantise.calibration import calibration_of
     from lrtflite_firmware_sim.watcher import LineWatcher
 
-    with LineWatcher(sys.stderr).looking() as on_file:
-        source = open_source(dataset, size=size, skip_unreadable=skip_unreadable, on_file=on_file)
+    with LineWatcher(sys.stderr).looking() as on_progress:
+        source = open_source(
+            dataset, size=size, skip_unreadable=skip_unreadable, on_progress=on_progress
+        )
     return calibration_of(source, CALIBRATION_FRAMES).frames
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from lrtflite.session.session import Phase
+from lrtflite.progress import Phase
 from lrtflite_cli.options.data import (
     dataset_option,
     open_dataset,
@@ -105,7 +105,7 @@ def command(
             training=training,
             batch_frames=batch_frames,
             everything=everything,
-            on_step=step,
+            on_progress=step,
         )
     if as_json:
         say_json(taught_as_json(taught, skipped_files(source)))

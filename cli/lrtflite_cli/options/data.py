@@ -56,13 +56,13 @@ def open_dataset(
     from lrtflite.data import open_source
     from lrtflite_firmware_sim.watcher import LineWatcher
 
-    with LineWatcher(sys.stderr).looking() as on_file:
+    with LineWatcher(sys.stderr).looking() as on_progress:
         return open_source(
             dataset,
             size=size,
             seed=seed if split_seed is None else split_seed,
             skip_unreadable=skip_unreadable,
-            on_file=on_file,
+            on_progress=on_progress,
         )
 
 

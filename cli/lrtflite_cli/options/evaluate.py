@@ -51,7 +51,7 @@ def evaluated(
     """Evaluate a state with the options `given` to a command; also name the files left out."""
     from lrtflite.bundle.bundle import Bundle
     from lrtflite.data import skipped_files, source_notes
-    from lrtflite.session.session import Phase
+    from lrtflite.progress import Phase
     from lrtflite.workbench.evaluation import evaluate_clips
     from lrtflite_cli.terminal.progress import phases
 
@@ -73,7 +73,7 @@ def evaluated(
             learner,
             source.test_clips() if clips is None else clips,
             source.classes,
-            on_frame=lambda done, total: step(Phase.TEST, done, total),
+            on_progress=step,
             **options,
         )
     return found, skipped_files(source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -135,42 +134,14 @@ def chosen_options(
 ) -> TrainOptions:
     """Return the schedule's defaults, overridden by the options `given` on the command line."""
     from lrtflite.errors import InputError
-    from lrtflite.host.training import BACKBONE, FIRST_BATCH
+    from lrtflite.host.training import TrainOptions
 
     chosen = {name: value for name, value in given.items() if value is not None}
     stream = "first_classes" in chosen or "visits" in chosen
-    if schedule == "backbone" and stream:
-        got = [
-            f"--{name.replace('_', '-')} {chosen[name]}"
-            for name in ("first_classes", "visits")
-            if name in chosen
-        ]
-        raise InputError(
-            "Expected no --first-classes or --visits with --schedule backbone, which trains all "
-            f"classes, got {' and '.join(got)}",
-            "leave that out, or name the classes in --dataset (?classes=a,b)",
-        )
     if all_classes and stream:
         raise InputError(
             "Expected --all-classes, or --first-classes and --visits, got both", "leave one out"
         )
     if all_classes or (dataset.startswith("folder:") and not stream):
         chosen["first_classes"] = None
-    architecture = NETWORKS.choose(chosen["network"])
-    if schedule != "backbone":
-        chosen.setdefault("weights", architecture.named_weights[0])
-        frozen = architecture.freeze_below or architecture.pooled
-        if chosen["weights"] != "none":
-            chosen.setdefault("freeze_below", frozen)
-    if chosen.get("weights") == "none":
-        chosen.setdefault("freeze_below", architecture.replay_layers[0])
-    if chosen.get("patience") == 0:
-        chosen["patience"] = None
-    options = replace(BACKBONE if schedule == "backbone" else FIRST_BATCH, seed=seed, **chosen)
-    if "lower_lr" in chosen and not options.trains_lower_layers:
-        raise InputError(
-            f"Expected no --lower-lr with --freeze-below {options.freeze_below}, where only the "
-            f"last layer trains, got {options.lower_lr:g}",
-            "leave it out, or freeze fewer layers",
-        )
-    return options
+    return TrainOptions.for_schedule(schedule, {**chosen, "seed": seed})

@@ -8,12 +8,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Callable
 
 from lrtflite.arguments import printable
+from lrtflite.progress import OnProgress, Progress
 from lrtflite_cli.terminal.output import say
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-OnStep = Callable[[str, int, int], None]
 
 
 @contextmanager
@@ -23,14 +22,15 @@ def stages() -> Iterator[Callable[[str], None]]:
     if console is None:
         yield lambda text: say(text, err=True)
         return
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+    from rich.progress import SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (
         SpinnerColumn(finished_text=" "),
         TextColumn("{task.description}", markup=False),
         TimeElapsedColumn(),
     )
-    with Progress(*columns, console=console) as bar:
+    with Bars(*columns, console=console) as bar:
         task = None
 
         def stage(text: str) -> None:
@@ -45,13 +45,14 @@ def stages() -> Iterator[Callable[[str], None]]:
 
 
 @contextmanager
-def phases(words: dict[str, str]) -> Iterator[OnStep]:
-    """Yield a function of (phase, done, total); `words` describe the phases."""
+def phases(words: dict[str, str]) -> Iterator[OnProgress]:
+    """Yield a function that shows progress; `words` describe the phases."""
     console = _terminal()
     if console is None:
         yield _lines(words)
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as Bars
     from rich.progress import TimeRemainingColumn as Remaining
 
     columns = (
@@ -60,24 +61,26 @@ def phases(words: dict[str, str]) -> Iterator[OnStep]:
         MofNCompleteColumn(),
         Remaining(),
     )
-    with Progress(*columns, console=console, transient=True) as bar:
+    with Bars(*columns, console=console, transient=True) as bar:
         tasks = {}
 
-        def step(phase: str, done: int, total: int) -> None:
+        def step(progress: Progress) -> None:
+            phase, total = progress.phase, progress.total
             if phase not in tasks:
                 tasks[phase] = bar.add_task(words.get(phase, phase), total=total)
-            bar.update(tasks[phase], completed=done, total=total)
+            bar.update(tasks[phase], completed=progress.done, total=total)
 
         yield step
 
 
-def _lines(words: dict[str, str]) -> OnStep:
+def _lines(words: dict[str, str]) -> OnProgress:
     seen = set()
 
-    def step(phase: str, done: int, total: int) -> None:
+    def step(progress: Progress) -> None:
+        phase = progress.phase
         if phase not in seen:
             seen.add(phase)
-            say(f"{words.get(phase, phase)}: {total}", err=True)
+            say(f"{words.get(phase, phase)}: {progress.total}", err=True)
 
     return step
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lrtflite.session.session import Phase
+from lrtflite.progress import Phase
 
 WORDS = {
     Phase.EXTRACT: "extracting frames",

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lrtflite.progress import Phase, Progress
 from lrtflite_cli.terminal.output import plain, say
 
 if TYPE_CHECKING:
@@ -105,13 +106,10 @@ class _PlainProgress:
     def __init__(self, epochs: int) -> None:
         self._epochs = epochs
 
-    def read(self, done: int, total: int) -> None:
-        if done == total:
-            say(f"{total} frames read", err=True)
-
-    def extract(self, done: int, total: int) -> None:
-        if done == total:
-            say(f"{total} frames passed through the frozen layers", err=True)
+    def progress(self, progress: Progress) -> None:
+        if progress.done == progress.total:
+            did = "read" if progress.phase == Phase.READ else "passed through the frozen layers"
+            say(f"{progress.total} frames {did}", err=True)
 
     def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
         pass
@@ -124,15 +122,14 @@ class _PlainProgress:
 def _rich_progress(epochs: int) -> Iterator[TrainObserver]:
     """Yield an observer with a progress bar on stderr: frames first, then steps of each epoch."""
     from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+    from rich.progress import Progress as RichProgress
     from rich.progress import TimeRemainingColumn as Remaining
 
     class Bars(_PlainProgress):
-        def read(self, done: int, total: int) -> None:
-            bar.update(task, description="reading frames", completed=done, total=total)
-
-        def extract(self, done: int, total: int) -> None:
-            bar.update(task, description="frozen layers", completed=done, total=total)
+        def progress(self, progress: Progress) -> None:
+            text = "reading frames" if progress.phase == Phase.READ else "frozen layers"
+            bar.update(task, description=text, completed=progress.done, total=progress.total)
 
         def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
             text = f"epoch {epoch}/{epochs}  loss {loss:.4f}  accuracy {percent(accuracy)}"
@@ -143,6 +140,6 @@ def _rich_progress(epochs: int) -> Iterator[TrainObserver]:
             bar.reset(task)
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Remaining())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with RichProgress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("starting", total=None)
         yield Bars(epochs)

@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.errors import InputError, LrtfliteError, StateError
 from lrtflite.files.atomic import check_writable, writing
-from lrtflite.state.folder import newest_state
+from lrtflite.state.folder import read_state
 from lrtflite.state.form import StateForm
 from lrtflite.state.initial import read_initial
-from lrtflite.state.reading import State, read_state
+from lrtflite.state.reading import State, read_state_file
 
 LABELS_FILE = "labels.txt"
 FLOAT, INT8 = "float32", "int8"
@@ -117,7 +117,7 @@ def read_learned(bundle: Bundle, path: Path | None) -> LearnedClasses | None:
     if path is None:
         state = read_initial(bundle)
     else:
-        state = read_state(path) if path.is_file() else newest_state(path)
+        state = read_state_file(path) if path.is_file() else read_state(path)
         # No check of the arrays: that needs the signatures, which only TensorFlow can read.
         StateForm.of(bundle, {}, {}).check_meta(state.meta)
     return None if state is None else _learned(state)

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from lrtflite.errors import LrtfliteError
 from lrtflite.learner import Learner
+from lrtflite.progress import Phase, Progress
 from lrtflite.runtime.model import describe_runtime
-from lrtflite.session.session import Phase, Progress
 from lrtflite.system.machine import peak_ram_mb
 from lrtflite_firmware_sim.device.messages import (
     Acknowledged,

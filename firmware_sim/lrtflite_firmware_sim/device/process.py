@@ -22,7 +22,8 @@ from lrtflite.files.deferred_signals import deferred_signals
 from lrtflite.files.scratch import Scratch
 from lrtflite.options import LearnerOptions
 from lrtflite.prediction import Answers
-from lrtflite.session.session import Progress, SessionReport
+from lrtflite.progress import Progress
+from lrtflite.session.session import SessionReport
 from lrtflite_firmware_sim.device.messages import (
     Answer,
     Ask,

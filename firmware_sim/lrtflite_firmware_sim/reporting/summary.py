@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lrtflite.arguments import printable
 from lrtflite.counted import classes_text, counted
-from lrtflite.session.session import Phase
+from lrtflite.progress import Phase
 from lrtflite.workbench.unknown import unknown_line
 from lrtflite_firmware_sim.reporting.results import SessionResult, Simulation, Spread
 

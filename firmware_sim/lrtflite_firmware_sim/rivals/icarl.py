@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from lrtflite.bundle.training import Training
 from lrtflite.errors import InputError
+from lrtflite.progress import Phase
 from lrtflite.replay.herding import herd
-from lrtflite.session.session import Phase, Session
+from lrtflite.session.session import Session
 from lrtflite_firmware_sim.rivals.rival import Floats, Outcome, Rival, SlotArray
 from lrtflite_firmware_sim.rivals.softmax import softmax
 

@@ -17,10 +17,11 @@ from lrtflite.files.tensors import Outgoing
 from lrtflite.frames.checks import check_frames
 from lrtflite.options import LearnerOptions
 from lrtflite.prediction import Answers, Prediction, top_predictions
+from lrtflite.progress import OnProgress, Phase
 from lrtflite.runtime.model import Model
 from lrtflite.session.latents import check_latents
 from lrtflite.session.recording import record
-from lrtflite.session.session import OnProgress, Phase, Session, SessionReport
+from lrtflite.session.session import Session, SessionReport
 from lrtflite.state.initial import learned_labels
 from lrtflite.state.reading import write_atomic
 from lrtflite.state.slots import Slots, broadcast_slots

@@ -8,7 +8,8 @@ import numpy as np
 
 from lrtflite.bundle.training import Training
 from lrtflite.errors import InputError
-from lrtflite.session.session import Phase, Session
+from lrtflite.progress import Phase
+from lrtflite.session.session import Session
 from lrtflite_firmware_sim.rivals.rival import Floats, Outcome, SlotArray
 
 

@@ -76,7 +76,7 @@ def open_core50(request: SourceRequest) -> Core50Source:
     if request.choice is not None:
         batches, test = _of_classes(batches, test, labelling, path)
 
-    look = look_at(image_files(images, merge([*batches, test])), on_file=request.on_file)
+    look = look_at(image_files(images, merge([*batches, test])), on_progress=request.on_progress)
     if not request.skip_unreadable:
         refuse_unreadable(look, images, name=name)
 

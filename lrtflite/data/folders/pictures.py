@@ -9,9 +9,10 @@ from pathlib import Path
 from lrtflite.data.folders.classes import media_files
 from lrtflite.data.listing import first_few
 from lrtflite.data.media import ANIMATIONS, STILLS, VIDEOS
-from lrtflite.data.source import Frame, OnFile
+from lrtflite.data.source import Frame
 from lrtflite.errors import DataError, UnreadableFile
 from lrtflite.frames.image_file import read_image
+from lrtflite.progress import OnProgress, Phase, Progress
 
 # Maximum number of unreadable pictures that an error names.
 _NAMED = 8
@@ -57,14 +58,16 @@ def find_pictures(paths: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def read_pictures(files: Sequence[Path], size: int, *, on_file: OnFile | None = None) -> Pictures:
-    """Read pictures as frames (size, size, 3), calling `on_file` after each."""
+def read_pictures(
+    files: Sequence[Path], size: int, *, on_progress: OnProgress | None = None
+) -> Pictures:
+    """Read pictures as frames (size, size, 3), calling `on_progress` after each."""
     pictures = Pictures({}, {})
     for number, path in enumerate(files, start=1):
         try:
             pictures.frames[path] = read_image(path, size)
         except UnreadableFile as error:
             pictures.unreadable[path] = error.reason
-        if on_file is not None:
-            on_file(number, len(files))
+        if on_progress is not None:
+            on_progress(Progress(Phase.READ, number, len(files)))
     return pictures

@@ -18,10 +18,11 @@ from lrtflite.data.folders.classes import by_name, class_folders, media_clip, me
 from lrtflite.data.folders.only_video import divide, held_out, only_video_note
 from lrtflite.data.folders.train_test import TrainTestFolders, train_and_test
 from lrtflite.data.media import frames_per_second
-from lrtflite.data.source import Clip, FrameSource, OnFile, SourceRequest
+from lrtflite.data.source import Clip, FrameSource, SourceRequest
 from lrtflite.data.spec import check_settings
 from lrtflite.data.unreadable import look_at, refuse_unreadable
 from lrtflite.errors import DataError
+from lrtflite.progress import OnProgress
 
 
 class FolderSource:
@@ -46,7 +47,7 @@ class FolderSource:
         test_fraction: float = 1 / 3,
         choice: ClassChoice | None = None,
         skip_unreadable: bool = False,
-        on_file: OnFile | None = None,
+        on_progress: OnProgress | None = None,
     ) -> None:
         if not 0 < test_fraction < 1:
             raise DataError(
@@ -59,7 +60,7 @@ class FolderSource:
         labels = pick_classes(choice, tuple(folders), of=self.name)
         self.classes = tuple(tuple(folders)[label] for label in labels)
         files = [media_files(folders[name]) for name in self.classes]
-        look = look_at([file for of_class in files for file in of_class], on_file=on_file)
+        look = look_at([file for of_class in files for file in of_class], on_progress=on_progress)
         if not skip_unreadable:
             refuse_unreadable(look, path, name=self.name)
         self.skipped = look.skipped(path)
@@ -148,7 +149,7 @@ def open_folder(request: SourceRequest) -> FrameSource:
             test_fraction=_test_fraction(request),
             choice=request.choice,
             skip_unreadable=request.skip_unreadable,
-            on_file=request.on_file,
+            on_progress=request.on_progress,
         )
     if "test" in request.settings:
         raise DataError(
@@ -162,7 +163,7 @@ def open_folder(request: SourceRequest) -> FrameSource:
         size=request.size,
         choice=request.choice,
         skip_unreadable=request.skip_unreadable,
-        on_file=request.on_file,
+        on_progress=request.on_progress,
     )
 
 

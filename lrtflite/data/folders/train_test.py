@@ -14,9 +14,10 @@ from pathlib import Path
 from lrtflite.data.choice import LISTED, ClassChoice, pick_classes
 from lrtflite.data.folders.classes import class_folders, media_clip, media_files
 from lrtflite.data.listing import first_few
-from lrtflite.data.source import Clip, OnFile
+from lrtflite.data.source import Clip
 from lrtflite.data.unreadable import entries_of, look_at, refuse_unreadable
 from lrtflite.errors import DataError
+from lrtflite.progress import OnProgress
 
 TRAIN, TEST = "train", "test"
 
@@ -37,7 +38,7 @@ class TrainTestFolders:
         size: int = 128,
         choice: ClassChoice | None = None,
         skip_unreadable: bool = False,
-        on_file: OnFile | None = None,
+        on_progress: OnProgress | None = None,
     ) -> None:
         self.name, self.size = name, size
         if train.is_absolute() != test.is_absolute():  # one root for the names of `skipped`
@@ -57,7 +58,7 @@ class TrainTestFolders:
             for side, folders in sides.items()
         }
         every = [file for side in files.values() for of_class in side.values() for file in of_class]
-        look = look_at(every, on_file=on_file)
+        look = look_at(every, on_progress=on_progress)
         above = Path(os.path.commonpath([train, test]))
         if not skip_unreadable:
             refuse_unreadable(look, above, name=name)

@@ -120,7 +120,7 @@ def open_openloris(request: SourceRequest) -> OpenLorisSource:
     parts = (*layout.batches, layout.test)
     look = look_at(
         [file for part in parts for files in part.values() for file in files],
-        on_file=request.on_file,
+        on_progress=request.on_progress,
     )
     if not request.skip_unreadable:
         refuse_unreadable(look, path, name="openloris")

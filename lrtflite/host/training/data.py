@@ -9,7 +9,7 @@ import math
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from lrtflite.errors import DataError
 from lrtflite.evenly import evenly
 from lrtflite.host.training.options import TrainOptions
 from lrtflite.host.training.streamed import StreamedFrames, is_streamed
+from lrtflite.progress import OnProgress, Phase, Progress
 
 # Share of each class's training frames that early stopping sets aside for validation.
 VALIDATION_SHARE = 0.1
@@ -100,10 +101,8 @@ def select(source: FrameSource, options: TrainOptions) -> Selection:
     )
 
 
-def read_frames(
-    selection: Selection, *, size: int, on_frame: Callable[[int, int], None]
-) -> TrainData:
-    """Read the selected frames, `size` pixels per side; call `on_frame(done, total)` after each.
+def read_frames(selection: Selection, *, size: int, on_progress: OnProgress) -> TrainData:
+    """Read the selected frames, `size` pixels per side; call `on_progress` after each.
 
     Sets that are streamed are not read yet.
     """
@@ -123,7 +122,7 @@ def read_frames(
             for frame in clip.read(indices):
                 images[row] = frame
                 row, done = row + 1, done + 1
-                on_frame(done, total)
+                on_progress(Progress(Phase.READ, done, total))
         return Frames(images, np.array(slots, np.int64))
 
     return TrainData(*(read(parts) for parts in sets))

@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Protocol
 
 from lrtflite.host.training.checkpoint import Epoch
+from lrtflite.progress import Progress
 
 
 class TrainObserver(Protocol):
     """Receives the progress of a training run."""
 
-    def read(self, done: int, total: int) -> None:
-        """Report that `done` of `total` frames are in memory."""
-
-    def extract(self, done: int, total: int) -> None:
-        """Report that `done` of `total` frames have passed through the frozen layers."""
+    def progress(self, progress: Progress) -> None:
+        """Report frames read into memory (READ), or passed through the frozen layers (EXTRACT)."""
 
     def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:
         """Report `step` of `steps` in `epoch` (both from 1), with the epoch's means so far."""
@@ -26,10 +24,7 @@ class TrainObserver(Protocol):
 class Unobserved:
     """Ignores every report."""
 
-    def read(self, done: int, total: int) -> None:
-        pass
-
-    def extract(self, done: int, total: int) -> None:
+    def progress(self, progress: Progress) -> None:
         pass
 
     def step(self, epoch: int, step: int, steps: int, loss: float, accuracy: float) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from lrtflite.errors import InputError, ModelError
 from lrtflite.networks.architecture import NETWORKS, Architecture
@@ -113,6 +115,34 @@ class TrainOptions:
                 "choose other weights, or freeze nothing with --freeze-below images",
             )
 
+    @classmethod
+    def for_schedule(cls, schedule: str, chosen: Mapping[str, Any]) -> TrainOptions:
+        """Return the defaults of a schedule and its network, changed by the `chosen` attributes.
+
+        A `patience` of 0 is None. Raise InputError for an attribute that would have no effect.
+        """
+        changes = dict(chosen)
+        if schedule == "backbone":
+            _check_no_stream(changes)
+        architecture = NETWORKS.choose(changes.get("network", cls.network))
+        if schedule != "backbone":
+            changes.setdefault("weights", architecture.named_weights[0])
+            if changes["weights"] != "none":
+                changes.setdefault("freeze_below", architecture.freeze_below or architecture.pooled)
+        if changes.get("weights") == "none":
+            changes.setdefault("freeze_below", architecture.replay_layers[0])
+        if changes.get("patience") == 0:
+            changes["patience"] = None
+        defaults = BACKBONE if schedule == "backbone" else FIRST_BATCH
+        options = replace(defaults, **{**changes, "schedule": schedule})
+        if changes.get("lower_lr") is not None and not options.trains_lower_layers:
+            raise InputError(
+                f"Expected no --lower-lr with --freeze-below {options.freeze_below}, where only "
+                f"the last layer trains, got {options.lower_lr:g}",
+                "leave it out, or freeze fewer layers",
+            )
+        return options
+
     @property
     def architecture(self) -> Architecture:
         return NETWORKS.choose(self.network)
@@ -126,6 +156,18 @@ class TrainOptions:
     def trains_lower_layers(self) -> bool:
         """True if layers below the last one train, not only the pooling."""
         return self.architecture.trains_trunk(self.freeze_below)
+
+
+def _check_no_stream(chosen: Mapping[str, Any]) -> None:
+    """Raise InputError for attributes of a stream, which a backbone does not have."""
+    names = [name for name in ("first_classes", "visits") if chosen.get(name) is not None]
+    if names:
+        got = " and ".join(f"--{name.replace('_', '-')} {chosen[name]}" for name in names)
+        raise InputError(
+            "Expected no --first-classes or --visits with --schedule backbone, which trains all "
+            f"classes, got {got}",
+            "leave that out, or name the classes in --dataset (?classes=a,b)",
+        )
 
 
 SCHEDULES = ("first-batch", "backbone")

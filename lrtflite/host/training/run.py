@@ -32,6 +32,7 @@ from lrtflite.host.training.renorm_schedule import LATENT_REPLAY, set_limits
 from lrtflite.host.training.result import TrainResult
 from lrtflite.host.training.sgd import SgdTrainer
 from lrtflite.host.weights import mobilenet_with_weights
+from lrtflite.progress import Phase, Progress
 from lrtflite.replay.policies import balanced_choice
 
 
@@ -137,15 +138,15 @@ def _network(options: TrainOptions, *, size: int, classes: int) -> tuple[keras.M
 def _read(
     selection: Selection, size: int, observer: TrainObserver, cancel: threading.Event
 ) -> TrainData:
-    def on_frame(done: int, total: int) -> None:
-        observer.read(done, total)
+    def on_progress(progress: Progress) -> None:
+        observer.progress(progress)
         if cancel.is_set():
             raise SessionCancelled(
                 "Training stopped while it was reading frames, before there was anything to save",
                 "run the same command again",
             )
 
-    return read_frames(selection, size=size, on_frame=on_frame)
+    return read_frames(selection, size=size, on_progress=on_progress)
 
 
 def _trainer(
@@ -195,7 +196,7 @@ def _extract(
     def on_frames(count: int) -> None:
         nonlocal done
         done += count
-        observer.extract(done, total)
+        observer.progress(Progress(Phase.EXTRACT, done, total))
         if cancel.is_set():
             raise SessionCancelled(
                 "Training stopped while the frozen layers were processing frames, before there was "

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from lrtflite.errors import InputError
-from lrtflite.session.session import Progress, Session
+from lrtflite.progress import Progress
+from lrtflite.session.session import Session
 from lrtflite_firmware_sim.rivals.cumulative import Cumulative
 from lrtflite_firmware_sim.rivals.softmax import gradient, train
 

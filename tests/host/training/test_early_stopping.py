@@ -78,7 +78,7 @@ def test_the_saved_model_is_the_best_epochs(tmp_path: Path) -> None:
     source = ColouredSource(clips=1, frames=20)
     options = replace(BACKBONE, batch_size=8, lr=1.0, cosine=False, epochs=9, patience=3)
     result = train(source, tmp_path / "model.keras", options)
-    data = read_frames(select(source, options), size=source.size, on_frame=lambda *_: None)
+    data = read_frames(select(source, options), size=source.size, on_progress=lambda _: None)
     logits = load_model(tmp_path / "model.keras")(scale_frames(data.validation.images)).numpy()
     accuracy = float((logits.argmax(axis=1) == data.validation.slots).mean())
     found = [epoch.validation for epoch in result.history]

@@ -17,6 +17,7 @@ from lrtflite.host.mobilenet import mobilenet_v1, scale_frames
 from lrtflite.host.model_file import load_model
 from lrtflite.host.training import FIRST_BATCH, TrainOptions, freeze, train
 from lrtflite.host.weights import mobilenet_with_weights
+from lrtflite.progress import Phase, Progress
 from train_stop import Stop
 
 SOURCE = ColouredSource(clips=1, frames=4)
@@ -100,9 +101,10 @@ def test_the_parts_make_the_whole() -> None:
 
 def test_frozen_layers_can_be_interrupted(tmp_path: Path) -> None:
     class Impatient(Stop):
-        def extract(self, done: int, total: int) -> None:
-            assert (done, total) == (16, 32)
-            self.cancel.set()
+        def progress(self, progress: Progress) -> None:
+            if progress.phase == Phase.EXTRACT:
+                assert progress == Progress(Phase.EXTRACT, 16, 32)
+                self.cancel.set()
 
     stop = Impatient()
     asked = options(freeze_below="pool6")

@@ -78,7 +78,7 @@ def test_only_large_sets_of_pictures_are_streamed(monkeypatch: pytest.MonkeyPatc
     assert not is_streamed([(pictures, tuple(range(100)))], 16)
     assert not is_streamed([(video, tuple(range(101)))], 16)
     source = PictureSource(frames=30)
-    data = read_frames(select(source, BACKBONE), size=32, on_frame=lambda *_: None)
+    data = read_frames(select(source, BACKBONE), size=32, on_progress=lambda _: None)
     assert isinstance(data.train.images, StreamedFrames)
     assert not isinstance(data.held_out.images, StreamedFrames)
 

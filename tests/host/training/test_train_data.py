@@ -17,7 +17,7 @@ from lrtflite.host.training.options import BACKBONE, FIRST_BATCH, TrainOptions
 
 
 def read(source: ColouredSource, options: TrainOptions) -> TrainData:
-    return read_frames(select(source, options), size=source.size, on_frame=lambda *_: None)
+    return read_frames(select(source, options), size=source.size, on_progress=lambda _: None)
 
 
 def images(frames: Frames) -> NDArray[Any]:
@@ -63,8 +63,10 @@ def test_backbone_takes_some_frames_of_every_video() -> None:
 
 def test_progress_counts_every_frame() -> None:
     source = ColouredSource(clips=1, frames=2)
-    seen: list[tuple[int, int]] = []
-    read_frames(select(source, BACKBONE), size=32, on_frame=lambda *at: seen.append(at))
+    seen: list[tuple[int, int | None]] = []
+    read_frames(
+        select(source, BACKBONE), size=32, on_progress=lambda p: seen.append((p.done, p.total))
+    )
     assert seen == [(i, 16) for i in range(1, 17)]
 
 

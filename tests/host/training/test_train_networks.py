@@ -9,16 +9,14 @@ import pytest
 
 from coloured_source import ColouredSource
 from lrtflite.errors import InputError, ModelError
-from lrtflite.host.training import BACKBONE, train
-from lrtflite_cli.options.train import chosen_options
+from lrtflite.host.training import BACKBONE, FIRST_BATCH, TrainOptions, train
 from lrtflite_converters.conversion.making import find_network
 from lrtflite_converters.request.source import Source
 
 
 def test_each_network_has_its_defaults() -> None:
     def found(network: str, schedule: str = "first-batch", **given: object) -> tuple[str, str]:
-        chosen = {"network": network, **given}
-        options = chosen_options(schedule, "synthetic", 0, chosen, all_classes=False)
+        options = TrainOptions.for_schedule(schedule, {"network": network, **given})
         return options.weights, options.freeze_below
 
     assert found("mobilenet_v1") == ("demo", "conv6/dw")
@@ -27,6 +25,19 @@ def test_each_network_has_its_defaults() -> None:
     assert found("mobilenet_v2", schedule="backbone") == ("none", "images")
     with pytest.raises(InputError, match=r"'conv6/dw'.*--freeze-below"):
         found("mobilenet_v2", freeze_below="conv6/dw")
+
+
+def test_a_schedule_is_changed_by_what_is_chosen() -> None:
+    assert TrainOptions.for_schedule("first-batch", {}) == FIRST_BATCH
+    assert TrainOptions.for_schedule("backbone", {}) == BACKBONE
+    assert TrainOptions.for_schedule("backbone", {"lr": 0.2}) == replace(BACKBONE, lr=0.2)
+    assert TrainOptions.for_schedule("first-batch", {"patience": 0}).patience is None
+    with pytest.raises(InputError, match="Expected a schedule of first-batch, backbone, got 'all'"):
+        TrainOptions.for_schedule("all", {})
+    with pytest.raises(InputError, match=r"got --first-classes 3 and --visits 2; leave that out"):
+        TrainOptions.for_schedule("backbone", {"first_classes": 3, "visits": 2})
+    with pytest.raises(InputError, match=r"Expected no --lower-lr with --freeze-below pool6"):
+        TrainOptions.for_schedule("first-batch", {"freeze_below": "pool6", "lower_lr": 0.1})
 
 
 @pytest.mark.usefixtures("eager")

@@ -49,19 +49,19 @@ def command(
     from lrtflite.bundle.bundle import Bundle
     from lrtflite.data.folders.pictures import find_pictures, named, read_pictures, refuse_pictures
     from lrtflite.labels import check_label
-    from lrtflite.session.session import Phase
+    from lrtflite.progress import Phase
     from lrtflite.state.folder import StateFolder
     from lrtflite_cli.terminal.progress import phases
 
     name = check_label(label)
     checked = Bundle.open(bundle, require_signature=given["require_signature"])
     files = find_pictures(pictures)
-    words = {**WORDS, "read": "reading pictures"}
+    words = {**WORDS, Phase.READ: "reading pictures"}
     if checked.manifest.training.feeding.extra_steps:
         words[Phase.TRAIN] = "training steps, at least"
     with phases(words) as step:
         size = checked.manifest.input_size
-        found = read_pictures(files, size, on_file=lambda done, total: step("read", done, total))
+        found = read_pictures(files, size, on_progress=step)
         if not (skip_unreadable and found.frames):
             advice = "replace or remove them, or add --skip-unreadable"
             refuse_pictures(found.unreadable, len(files), advice=advice)
@@ -69,9 +69,7 @@ def command(
         is_new_state = StateFolder(state).is_new
         with opened(checked, state, given, may_be_new=True) as learner:
             before = [known for known in learner.labels if known is not None]
-            report = learner.learn(
-                frames, name, on_progress=lambda p: step(p.phase, p.done, p.total or len(frames))
-            )
+            report = learner.learn(frames, name, on_progress=step)
     if is_new_state:
         say(f"{state} is a new state", err=True)
     skipped = named(found.unreadable)
