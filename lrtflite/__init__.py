@@ -10,7 +10,7 @@ from lrtflite.prediction import Prediction
 from lrtflite.session.session import Progress, SessionReport
 from lrtflite.workbench.evaluation import Evaluation, evaluate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Bundle",
     "Evaluation",
