@@ -62,7 +62,9 @@ def new_label(label: object, taken: Iterable[str | None] = ()) -> str:
     name = label_name(label)
     looks = appearance(name)
     if not looks:
-        raise InputError(f"Expected a visible label, got {name!a}", "give a name with letters")
+        raise InputError(
+            f"Expected a label that is visible, got {name!a}", "give a name with letters"
+        )
     if looks == UNKNOWN:
         raise InputError(
             f"Expected a label other than {UNKNOWN!r}, which is the answer for a frame "

@@ -102,7 +102,7 @@ def test_several_new_labels_are_compared_with_each_other() -> None:
 def test_folders_of_a_data_set(tmp_path: Path) -> None:
     write_pictures(tmp_path / "mug")
     for name, problem in (("unknown", "label other than"), ("mug ", "unlike 'mug', got 'mug '"),
-                          (FILLER, "a visible label, got '.u3164'")):  # fmt: skip
+                          (FILLER, "label that is visible, got '.u3164'")):  # fmt: skip
         write_pictures(tmp_path / name)
         with pytest.raises(DataError, match=f"{problem}.*, the name of a folder in .*; rename"):
             open_source(f"folder:{tmp_path}")

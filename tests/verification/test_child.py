@@ -42,7 +42,11 @@ def test_it_gets_bytes_and_words_and_answers_with_bytes(
         ("import os; os.abort()", BundleError, r"a trial of it: a crash \(SIGABRT\); convert"),
         ("import os; os._exit(0)", BundleError, "exit code 0 without an answer; conv"),
         ("import os; os._exit(7)", BundleError, "exit code 7 without an answer"),
-        ("raise KeyError('odd')", BundleError, "exit code 1 before: KeyError: 'odd'; convert"),
+        (
+            "raise KeyError('odd')",
+            BundleError,
+            "exit code 1 without an answer: KeyError: 'odd'; convert",
+        ),
         ("raise ValueError('odd\\nmore')", BundleError, r"a trial of it: an error \(odd\)"),
         ("raise RuntimeError", BundleError, "finish a trial of it within 300 MB of RAM"),
         ("raise MemoryError", BundleError, "finish a trial of it within 300 MB of RAM"),
