@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from lrtflite.system.quiet import quiet_stderr
     from lrtflite.workbench.evaluation import Evaluation, evaluate
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Bundle",
     "Evaluation",

@@ -8,7 +8,7 @@ LrtfliteError
 │   └── NoFreeSlot     a new label while every class slot is taken
 ├── StateError         a state that is damaged, locked, unwritable or from another bundle
 │   ├── DamagedState   a state file whose bytes have changed since they were written
-│   └── StateInPlace   a change that is made, but that a power cut may still undo
+│   └── StateInPlace   a change that was made, but that a power cut may still undo
 ├── DataError          a data set that is missing or not laid out as expected
 │   └── UnreadableFile a picture or video that is missing, damaged or of an unknown kind
 ├── NotRegular         a link, FIFO, device or folder where a file was expected
@@ -65,7 +65,7 @@ class DamagedState(StateError):
 
 
 class StateInPlace(StateError):
-    """A change that is made, on disk and in RAM, but that a power cut may still undo."""
+    """A change that was made on disk and in RAM, but that a power cut may still undo."""
 
 
 class DataError(LrtfliteError):

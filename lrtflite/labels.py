@@ -63,12 +63,12 @@ def new_label(label: object, taken: Iterable[str | None] = ()) -> str:
     looks = appearance(name)
     if not looks:
         raise InputError(
-            f"Expected a label that can be seen, got {name!a}", "give a name with letters"
+            f"Expected a label that is visible, got {name!a}", "give a name with letters"
         )
     if looks == UNKNOWN:
         raise InputError(
-            f"Expected a label other than {UNKNOWN!r}, which answers for a frame that is unlike "
-            f"everything taught, got {_quoted(name)}",
+            f"Expected a label other than {UNKNOWN!r}, which is the answer for a frame "
+            f"unlike everything taught, got {_quoted(name)}",
             "choose another name",
         )
     for other in taken:
@@ -110,9 +110,11 @@ def label_warnings(labels: Sequence[str | None]) -> Iterator[str]:
         looks = appearance(label)
         where = f"class slot {slot} has the label {_quoted(label)}"
         if not looks:
-            yield f"{where}, which cannot be seen; rename it by its slot"
+            yield f"{where}, which is invisible; rename it by its slot"
         elif looks == UNKNOWN:
-            yield f"{where}, which also answers for frames unlike everything taught; rename it"
+            yield (
+                f"{where}, which is also the answer for frames unlike everything taught; rename it"
+            )
         elif looks in seen:
             other, name = seen[looks]
             yield f"{where}, which looks like {_quoted(name)} of class slot {other}; rename one"

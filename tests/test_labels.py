@@ -103,7 +103,7 @@ def test_several_new_labels_are_compared_with_each_other() -> None:
 def test_folders_of_a_data_set(tmp_path: Path) -> None:
     write_pictures(tmp_path / "mug")
     for name, problem in (("unknown", "label other than"), ("mug ", "unlike 'mug', got 'mug '"),
-                          (FILLER, "can be seen, got '.u3164'")):  # fmt: skip
+                          (FILLER, "label that is visible, got '.u3164'")):  # fmt: skip
         write_pictures(tmp_path / name)
         with pytest.raises(DataError, match=f"{problem}.*, the name of a folder in .*; rename"):
             open_source(f"folder:{tmp_path}")
@@ -122,9 +122,9 @@ def test_classes_of_a_data_set_next_to_those_of_a_bundle(tmp_path: Path) -> None
 ODD = ["mug", "mug ", FILLER, f"cup{ZERO_WIDTH}{OVERRIDE}", "unknown"]
 WARNINGS = [
     "class slot 1 has the label 'mug ', which looks like 'mug' of class slot 0; rename one",
-    "class slot 2 has the label '\\u3164', which cannot be seen; rename it by its slot",
-    "class slot 4 has the label 'unknown', which also answers for frames unlike everything taught; "
-    "rename it",
+    "class slot 2 has the label '\\u3164', which is invisible; rename it by its slot",
+    "class slot 4 has the label 'unknown', which is also the answer for frames unlike everything "
+    "taught; rename it",
 ]
 
 

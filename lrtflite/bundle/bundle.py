@@ -33,7 +33,7 @@ NAMES = (MANIFEST_FILE, SIGNATURE_FILE, *FILES, INITIAL_FILE)
 # Maximum size of a file that is kept in RAM, such as those of a signed bundle, in bytes.
 MAX_IN_RAM = 1 << 30
 
-# Bundles that have a name: functions that return them, made from installed packages.
+# Bundles with a name, and the functions that make them from installed packages.
 PHOTOS = "photos"
 PACKAGED: Table[Callable[[], Bundle]] = Table(
     "packaged bundle", {PHOTOS: "lrtflite.photos.packaged:packaged_bundle"}
@@ -147,7 +147,7 @@ def _folder_of(path: Path) -> Path:
 
 
 def _no_bundle(path: Path) -> tuple[str, str]:
-    """Say what a path without a bundle is, and what to do; nothing writes to what is there."""
+    """Return what is at a path without a bundle, and advice that overwrites nothing."""
     if path.exists():
         got = "is a file" if path.is_file() else "has none"
         return got, "give the folder of a bundle, which `lrtflite convert` makes"

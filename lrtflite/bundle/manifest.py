@@ -118,7 +118,7 @@ class Manifest:
         return json.dumps(found, indent=2, sort_keys=True) + "\n"
 
 
-# Texts about a bundle as a whole, each of one line.
+# Fields about a bundle as a whole, one line of text each.
 ABOUT = ("name", "version", "created", "replaces")
 # Fields that only some bundles have. Every other field of a Manifest is a base field.
 OPTIONAL = ("quantisation", *ABOUT)

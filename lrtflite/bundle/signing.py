@@ -42,7 +42,7 @@ def make_keys(private: Path, public: Path) -> None:
         with writing(public):
             write_atomic(public, open_one)
     except BaseException:
-        private.unlink()  # half a pair would only be in the way
+        private.unlink()  # half a pair is useless
         raise
 
 

@@ -82,7 +82,7 @@ def fitting(where: object) -> Iterator[None]:
     except (KeyError, IndexError, TypeError, ValueError, RuntimeError, AttributeError) as error:
         problem = (str(error).splitlines() or [""])[0]
         if isinstance(error, RuntimeError) and not problem:
-            raise  # LiteRT has no words for an allocation that failed
+            raise  # LiteRT's error for a failed allocation has no text
         raise BundleError(
             f"Expected golden vectors that fit the models of {where}, got an error: {problem}",
             "copy the bundle again",

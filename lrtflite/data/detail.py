@@ -10,7 +10,7 @@ from lrtflite.evenly import evenly
 
 # Number of files whose headers are read, spread evenly over the data set.
 MAX_FILES = 60
-# Ratio of the sides from which a picture is much larger than a frame. Photographs of 1.75 times the
+# Ratio of sides above which a picture is much larger than a frame. Photographs of 1.75 times the
 # frames' side were recognised better in larger frames (docs/studies/frame-sizes.md).
 MUCH_LARGER = 1.5
 

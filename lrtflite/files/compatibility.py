@@ -37,8 +37,8 @@ def fields_of(
 ) -> dict[str, Any]:
     """Return the fields of the dataclass `kind` that a JSON object has, without unknown ones.
 
-    Raise ValueError if one is missing that is not `optional`. An optional field that is null counts
-    as missing.
+    Raise ValueError if a field that is not `optional` is missing. An optional field that is
+    null counts as missing.
     """
     if not isinstance(found, Mapping):
         raise ValueError(f"{where} is {shown(found)}")

@@ -29,7 +29,7 @@ class Contents:
 
 
 class Hdf5:
-    """A file in RAM; methods raise one of `zip_file.MALFORMED` for bytes that are not sound."""
+    """A file in RAM; methods raise one of `zip_file.MALFORMED` for malformed bytes."""
 
     def __init__(self, content: bytes) -> None:
         import h5py  # type: ignore[import-untyped]

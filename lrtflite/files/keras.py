@@ -147,7 +147,7 @@ def read_keras_file(path: Path) -> KerasFile:
 def parse_keras_file(content: bytes, name: str) -> KerasFile | None:
     """Return what a file holds, or None for a file of another kind.
 
-    Raise one of `zip_file.MALFORMED` for bytes that are not sound.
+    Raise one of `zip_file.MALFORMED` for malformed bytes.
     """
     if content.startswith(_ZIP):
         return _parse_archive(ZipContent(content), name)

@@ -33,7 +33,7 @@ def read_npz(
 ) -> dict[str, NDArray[Any]]:
     """Return the arrays of a file, or those of `names` that it has, of at most `most` bytes.
 
-    Raise one of `zip_file.MALFORMED` for bytes that are not sound.
+    Raise one of `zip_file.MALFORMED` for malformed bytes.
     """
     archive = ZipContent(content)
     for member in archive.names if names is None else ():
@@ -46,7 +46,7 @@ def read_npz(
     ]
     if sum(map(archive.size, chosen)) > most:
         raise ValueError(f"more than {most:,} bytes")
-    # `read` keeps to the size of the directory, so the sum holds for what is unpacked.
+    # `read` unpacks no more than the directory says, so the limit holds for unpacked bytes.
     return {
         member.removesuffix(SUFFIX): _array(archive.read(member, most=most), member)
         for member in chosen

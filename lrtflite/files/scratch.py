@@ -86,7 +86,7 @@ def scratch_tempdir() -> Iterator[None]:
 
 
 def no_room(why: str) -> LrtfliteError:
-    """Return the error for a folder of temporary files that takes no more."""
+    """Return the error for a full disk under the folder of temporary files."""
     where = os.environ.get("TMPDIR") or tempfile.gettempdir()
     return LrtfliteError(
         f"Cannot write temporary files in {where}: {why}",
@@ -97,8 +97,8 @@ def no_room(why: str) -> LrtfliteError:
 def _is_for_lack_of_room(error: BaseException | None, folder: Path) -> bool:
     """Return whether an error, or one that led to it, is about a full disk and this folder.
 
-    TensorFlow and the TFLite converter have errors of their own, and tell it in words. An error
-    of this project that names another place, such as --out, is about that place.
+    TensorFlow and the TFLite converter raise their own errors, which say so only in their text.
+    An error of this project that names another place, such as --out, is about that place.
     """
     is_ours = isinstance(error, LrtfliteError) and not isinstance(error, ConversionError)
     while error is not None:

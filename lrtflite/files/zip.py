@@ -32,7 +32,7 @@ MALFORMED = (
 
 
 class ZipContent:
-    """An archive in RAM; methods raise one of `MALFORMED` for bytes that are not sound."""
+    """An archive in RAM; methods raise one of `MALFORMED` for malformed bytes."""
 
     def __init__(self, content: bytes) -> None:
         # Before zipfile makes an object of each entry.

@@ -1,7 +1,7 @@
 """Notice a session from which little can be learned: frames of one colour, or the same one again.
 
-A covered lens, a camera that has not started and a stuck stream all give frames that learn well and
-recognise nothing later.
+A covered lens, a camera that has not started and a stuck stream all give frames that are easy to
+learn, but no use for recognising anything later.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from lrtflite.counted import counted
 
 # Share of a class's frames that may be of one colour without a warning.
 SHARE = 0.5
-# Frames for each different picture from which they are worth a warning. A camera that is asked more
-# often than it records gives each picture a few times.
+# Frames per different picture that are worth a warning. A camera that is asked more often than it
+# records returns each picture a few times.
 REPEATS = 10
 # Smallest number of frames of a class that is judged.
 SEVERAL = 5

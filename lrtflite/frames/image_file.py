@@ -77,7 +77,7 @@ def upright_rgb(image: Image) -> NDArray[np.uint8]:
 
     check_pixels(*image.size)  # a later frame of an animation may be larger than the first
     image.load()
-    # Copies of a photograph are avoided, because they take more RAM than the rest of a device.
+    # Avoid copies: one of a large photograph takes more RAM than a learner.
     turned = image.getexif().get(ORIENTATION, 1) != 1
     upright = ImageOps.exif_transpose(image) if turned else image
     if upright.mode.startswith("I"):

@@ -59,7 +59,7 @@ class Family:
         units: its convolutions, in network order.
         find_alpha: returns the width of a network with the given arrays.
         published_alphas: widths for which weights are published.
-        published_sizes: input sizes for which they are.
+        published_sizes: input sizes for which weights are published.
         application: name of the function in keras.applications that has the weights; None if a
             package has them instead.
         scale: turns frames into inputs of the network.

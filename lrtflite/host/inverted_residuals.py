@@ -32,8 +32,8 @@ def inverted_residuals(
     block's input is added to it.
 
     Args:
-        name: of the model.
-        blocks: at width `alpha`.
+        name: name of the model.
+        blocks: the blocks at width `alpha`.
         first, last: number of filters of `conv1` and of `conv_last`.
         alpha: width.
         input_size: side of the square input, at least 32.

@@ -2,7 +2,7 @@
 
 The network is one of the published families, so a file only chooses its width, its size, its
 activation and its classes. Everything else in the configuration must be as the family builds it.
-Nothing of a file is passed to Keras but numbers, names of classes and arrays.
+Keras gets only numbers, class names and arrays from the file.
 """
 
 from __future__ import annotations

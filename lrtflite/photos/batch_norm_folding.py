@@ -1,4 +1,4 @@
-"""Batch Norm as a part of the convolution below it, in numpy.
+"""Fold Batch Norm into the convolution below it, in numpy.
 
 gamma (conv(x) - mean) / sqrt(variance + epsilon) + beta is a convolution with another kernel and a
 bias. The host folds networks that it quantises; a device folds the weights of a packaged bundle.
@@ -16,7 +16,7 @@ PUBLISHED_EPSILON, EPSILON = 1e-3, 1e-5
 
 
 def with_epsilon(variance: NDArray[np.float32], found: float, epsilon: float) -> NDArray[Any]:
-    """Return a variance that gives the same with another epsilon: the difference is added."""
+    """Return the variance that has the same effect with another epsilon."""
     return np.asarray(variance.astype(np.float64) + found - epsilon, np.float32)
 
 

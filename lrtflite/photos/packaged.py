@@ -137,7 +137,7 @@ def _making(folder: Path) -> Iterator[None]:
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(folder.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        with suppress(OSError):  # some network file systems have no locks; a swap is whole anyway
+        with suppress(OSError):  # some network file systems have no locks; a swap is atomic anyway
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     except OSError as error:

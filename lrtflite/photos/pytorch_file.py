@@ -25,7 +25,7 @@ from lrtflite.errors import ModelError, NotRegular, TooShort
 from lrtflite.files.reading import read_whole
 
 MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
-# Most bytes of a file, opcodes of all its pickles, and axes of a tensor.
+# Maximum bytes of a file, opcodes of all its pickles, and axes of a tensor.
 MAX_BYTES, MAX_OPCODES, MAX_AXES = 1 << 29, 100_000, 8
 # Bytes of the longest text or whole number.
 MAX_TEXT = 1000
@@ -39,7 +39,7 @@ DICTIONARY, TENSOR = "collections OrderedDict", "torch._utils _rebuild_tensor_v2
 
 
 class _Unfit(ValueError):
-    """A file that is damaged, or that has anything but arrays; the text says what it has."""
+    """A file that is damaged or holds anything except arrays; the text says what."""
 
 
 @dataclass(frozen=True)
@@ -130,11 +130,11 @@ def _storages(
     """Return the values of each storage, which lie one after another from `position` on."""
     found: dict[str, NDArray[Any]] = {}
     if not isinstance(keys, list) or len(keys) != len(declared):
-        raise _Unfit("another number of storages than its tensors name")
+        raise _Unfit("more or fewer storages than its tensors name")
     for key in keys:
         storage = declared.get(key) if isinstance(key, str) else None
         if storage is None or key in found:
-            raise _Unfit("a storage that no tensor names, or one that comes twice")
+            raise _Unfit("a storage that no tensor names, or a repeated one")
         if len(data) - position < 8:
             raise _Unfit("the end of the file before its last storage")
         (count,) = struct.unpack_from("<q", data, position)
@@ -286,7 +286,7 @@ class _Pickles:
         elif function == _Global(TENSOR):
             self._stack.append(_tensor(arguments))
         else:
-            raise _Unfit("a call of something else than a tensor or an empty dictionary")
+            raise _Unfit("a call of something other than a tensor or an empty dictionary")
 
     def build(self) -> None:
         """Leave out the attributes of a dictionary: PyTorch notes versions of layers there."""

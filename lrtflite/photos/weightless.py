@@ -60,7 +60,7 @@ def fill(model: bytearray, places: Sequence[KernelPlace], arrays: Arrays) -> Non
     for place in places:
         outputs = arrays[f"{place.unit}/brn/gamma"].size
         scales = scales_at(model, place.scales, outputs)
-        with np.errstate(all="ignore"):  # weights that overflow give another model, which is found
+        with np.errstate(all="ignore"):  # overflow changes the digest
             values = int8_kernel(arrays, place.unit, scales).tobytes()
         room = memoryview(model)[place.values : place.values + len(values)]
         if len(room) != len(values) or any(room):

@@ -31,7 +31,7 @@ def rehearse(
 ) -> SlotArray:
     """Return the likeliest slot of each frame, (n,) int32, and leave the head as it was.
 
-    Each class is dealt out to two halves, frame by frame. The head learns one half and answers for
+    The frames of each class go to two halves by turns. The head learns one half and answers for
     the other, then the other way round. A frame is NOT_JUDGED if its class is new and has no frame
     in the half that was learned. `learned` (C,) is true for slots that have learned.
     """
@@ -62,7 +62,7 @@ def rehearse(
 
 
 def deal(slots: SlotArray) -> Indices:
-    """Return 0 or 1 for each frame: 0, 1, 0, 1, ... for those of each class."""
+    """Return the half of each frame: 0, 1, 0, 1, ... within each class."""
     halves = np.empty(len(slots), np.int64)
     for slot in np.unique(slots):
         own = np.flatnonzero(slots == slot)

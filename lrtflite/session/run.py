@@ -201,7 +201,7 @@ def with_notes(
 
 
 def _history_with(committed: CommittedState, taught: Mapping[str, int]) -> History:
-    """Return the history with this session, which taught so many patterns of each label."""
+    """Return the history with this session, and its number of patterns per label."""
     return committed.history.with_session(
         taught,
         time=clock(),

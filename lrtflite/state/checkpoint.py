@@ -75,7 +75,7 @@ class Checkpoint(StateFolder):
                 )
             self._lock = FolderLock(self.folder)
             if not numbers(names):
-                # Somebody may have made the folder, and not flushed its name.
+                # Whoever made the folder may not have flushed its name.
                 with contextlib.suppress(PermissionError):
                     flush_folder(Path(os.path.realpath(self.folder)).parent)
         for name in unfinished(names):

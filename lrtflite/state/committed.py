@@ -198,7 +198,7 @@ class CommittedState:
             self._write(checkpoint, made, lambda: checkpoint.undo(previous, state))
 
     def _write(self, checkpoint: Checkpoint, made: Commit, write: Callable[[], Content]) -> None:
-        """Write a change to the disk, then take it over in RAM; on any failure both agree."""
+        """Write a change to the disk, then adopt it in RAM; after any failure both agree."""
         self._out_of_step = True
         try:
             self._finish(made, write())
@@ -211,12 +211,12 @@ class CommittedState:
             raise
 
     def _finish(self, made: Commit, content: Content) -> None:
-        """Take over a change whose memory is on the disk now."""
+        """Adopt a change whose memory is on the disk now."""
         self._made = replace(made, memory=replace(made.memory, rows=content.rows))
         self._settle()
 
     def reload(self) -> bool:
-        """Answer from the newest generation in the folder; return whether that is another one.
+        """Adopt the newest generation in the folder; return whether it was a different one.
 
         On any failure, and if every newer generation is damaged, the state stays as it is.
         """

@@ -39,8 +39,7 @@ class TaughtSession:
     `labels` has the current names, None for a class forgotten since; `patterns` has one count per
     label. INVARIANT: a label keeps its place in the list, even if it is renamed or forgotten.
     `time` is in seconds since 1970 UTC, `device` the name of the device, `bundle_version` the
-    version of its bundle. These are None where they are not known; sessions are the same without
-    them.
+    version of its bundle. These are None if unknown; they do not matter for equality.
     """
 
     id: str
@@ -240,7 +239,7 @@ class History:
 
     @property
     def entries(self) -> tuple[TaughtSession, ...]:
-        """Return all sessions; folded ones are made into values again, which takes time."""
+        """Return all sessions; unfolding the folded ones takes time."""
         return (*self.folded.entries, *self.recent)
 
     @property

@@ -163,7 +163,7 @@ def _read_arrays(opened: GenerationHeader, form: StateForm | None) -> dict[str, 
 
 
 def _check_folded(entries: Mapping[str, Entry]) -> None:
-    """Raise ValueError for arrays of folded sessions that are not to be read into RAM."""
+    """Raise ValueError for arrays of folded sessions that are malformed or too large to read."""
     most = {IDS: MAX_FOLDED, SESSIONS: MAX_FOLDED, TAUGHT: MAX_TAUGHT}
     for name, entry in entries.items():
         dtype, width = ARRAYS[name]

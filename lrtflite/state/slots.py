@@ -40,7 +40,7 @@ class Slots:
         _check_one_given(label, slot)
         if slot is not None:
             return self._check_slot(slot)
-        # A stored label may be one that nobody could give today.
+        # A stored label may break the rules for new ones.
         name = label if isinstance(label, str) and label in self.labels else label_name(label)
         if name not in self.labels:
             taken = ", ".join(printable(other) for other in self.labels if other) or "none yet"

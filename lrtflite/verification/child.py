@@ -31,7 +31,7 @@ from lrtflite.verification.limits import MEGABYTES, SECONDS, Limits
 if TYPE_CHECKING:
     import subprocess
 
-# Seconds between two looks at the child's RAM. A process fills some 5 GB in a second.
+# Seconds between two checks of the child's RAM. A process can fill some 5 GB in a second.
 PAUSE = 0.02
 # Number of `prctl` that has the child killed when its parent ends, on Linux.
 _PR_SET_PDEATHSIG = 1
@@ -80,18 +80,18 @@ def run_child(
         raise _too_large(what, limits)
     if process.returncode < 0:
         raise BundleError(
-            f"Expected models that run, got a crash ({_signal(-process.returncode)}) in {what}",
-            f"{fix}",
+            f"Cannot finish {what}: a crash ({_signal(-process.returncode)})",
+            fix,
         )
     if reply.get("kind") == _PROBLEM:
-        raise BundleError(f"Expected models that run, got {reply['text']} in {what}", fix)
+        raise BundleError(f"Cannot finish {what}: {reply['text']}", fix)
     kind = getattr(errors, str(reply.get("kind")), None)
     if isinstance(kind, type) and issubclass(kind, LrtfliteError):
         raise kind(reply["text"])
     said = notes.decode(errors="replace").strip().splitlines()
     why = f": {printable(said[-1])[:160]}" if said and process.returncode else ""
     raise BundleError(
-        f"Expected {what} to reach its end, got exit code {process.returncode} before{why}", fix
+        f"Cannot finish {what}: exit code {process.returncode} without an answer{why}", fix
     )
 
 
@@ -102,7 +102,7 @@ def _communicate(
     import subprocess
 
     end = time.monotonic() + limits.seconds
-    # A thread, because `communicate` with a timeout does not send what is left at a second call.
+    # A thread, because a second `communicate` after a timeout does not send the rest.
     requests, process.stdin = process.stdin, None
     threading.Thread(target=_send, args=(requests, given), daemon=True).start()
     while True:
@@ -112,33 +112,32 @@ def _communicate(
             raise _too_large(what, limits)
         if time.monotonic() > end:
             raise BundleError(
-                f"Cannot finish {what}: no end after {limits.seconds:g} s",
+                f"Cannot finish {what} within {limits.seconds:g} s",
                 f"{fix}; on a slow machine, set {SECONDS} to more seconds",
             )
 
 
 def _send(stream: IO[bytes] | None, given: bytes) -> None:
     assert stream is not None
-    with suppress(OSError), stream:  # a child that ended reads no more
+    with suppress(OSError), stream:  # the child may have ended
         stream.write(given)
 
 
 def _too_large(what: str, limits: Limits) -> BundleError:
     return BundleError(
-        f"Expected models that run within {limits.megabytes:,.0f} MB of RAM, got {what}, which "
-        "needs more",
+        f"Cannot finish {what} within {limits.megabytes:,.0f} MB of RAM",
         f"use a bundle that you trust, and set {MEGABYTES} to what it needs",
     )
 
 
 def _is_out_of_memory(code: int, notes: bytes) -> bool:
-    """Return whether a child without an answer ran out of memory, as far as one can tell."""
+    """Return whether a child without an answer probably ran out of memory."""
     killed_by_the_system = code == -signal.SIGKILL
     return killed_by_the_system or b"std::bad_alloc" in notes or b"MemoryError" in notes
 
 
 def _ram_of(process: int) -> int:
-    """Return the bytes of RAM that a process has now; 0 where the system does not tell."""
+    """Return the bytes of RAM that a process has now; 0 if the system does not report it."""
     try:
         statm = Path(f"/proc/{process}/statm").read_bytes()
         return int(statm.split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -197,7 +196,7 @@ def _answer(module: str, words: list[str]) -> tuple[dict[str, str], bytes]:
         return {"kind": _MEMORY}, b""
     except (ValueError, RuntimeError) as error:  # from the runtime
         lines = str(error).split("\n")
-        # LiteRT has no words for an allocation that failed.
+        # LiteRT's error for a failed allocation has no text.
         if not lines[0] and isinstance(error, RuntimeError):
             return {"kind": _MEMORY}, b""
         return {"kind": _PROBLEM, "text": f"an error ({printable(lines[0])[:160]})"}, b""

@@ -1,4 +1,4 @@
-"""Limits of time and memory for processes that try models of somebody else."""
+"""Limits of time and memory for processes that run models from strangers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SECONDS, MEGABYTES = "LRTFLITE_TRIAL_SECONDS", "LRTFLITE_TRIAL_MB"
 # Seconds after which a trial counts as endless; a slow board takes a minute.
 DEFAULT_SECONDS = 900.0
 # Limit of RAM, in MB of 10^6 bytes: FACTOR times the measured peak, and ROOM more. The trial runs
-# the same models as the measurement, with another runtime perhaps.
+# the same models as the measurement, perhaps on another runtime.
 FACTOR, ROOM_MB = 2, 256
 # Peak of a bundle that was not measured. The largest bundle of the test suite needs half of it.
 UNMEASURED_MB = 1000.0
@@ -68,7 +68,7 @@ def _variable(name: str, default: float, *, most: float) -> float:
 
 
 def _machine_mb() -> float:
-    """Return the machine's RAM; infinity where the system does not tell."""
+    """Return the machine's RAM; infinity if the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
     except (ValueError, OSError):

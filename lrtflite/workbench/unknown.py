@@ -1,8 +1,9 @@
-"""Thresholds of the answer "unknown": known frames that each refuses, others that it catches.
+"""Thresholds of the answer "unknown": how many known frames each refuses, and others it catches.
 
 The familiarity of a frame is the share of the patterns taught for its class that are less typical
-of it, so a threshold of 0.1 refuses a tenth of frames that look like those that were taught. How
-many it refuses of frames taken elsewhere, and how many unknown things it catches, can be measured.
+of it, so a threshold of 0.1 refuses a tenth of the frames that look like the taught ones.
+Only a test shows how many frames taken elsewhere it refuses, and how many unknown things it
+catches.
 """
 
 from __future__ import annotations

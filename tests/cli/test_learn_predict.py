@@ -141,7 +141,7 @@ def test_a_label_that_looks_misspelt_says_how_to_take_it_back(
 ) -> None:
     teach_two(lrtflite)
     done = lrtflite("learn", "state", "--label", "Ambr", "things/amber")
-    assert "'Ambr' is a new class next to 'amber'; if that is a slip, take it back: " in done.stderr
+    assert "'Ambr' is a new class, similar to 'amber'; to take it back, run: " in done.stderr
     assert done.stderr.rstrip().endswith(" state")
     assert "slip" not in lrtflite("learn", "state", "--label", "green", "things/green").stderr
 

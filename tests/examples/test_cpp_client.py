@@ -292,7 +292,7 @@ def test_cpp_refuses_a_bundle_without_every_listed_file(
         (bundle.path / name).write_bytes(content)
     manifest = bundle.path / "manifest.json"
     manifest.write_text(manifest.read_text().replace(f'"{INITIAL_FILE}"', f'"../{INITIAL_FILE}"'))
-    assert f"an odd file name: ../{INITIAL_FILE}" in checked(client, bundle.path)
+    assert f"an invalid file name: ../{INITIAL_FILE}" in checked(client, bundle.path)
 
 
 def test_cpp_finds_damage_and_other_bundles(

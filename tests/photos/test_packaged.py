@@ -24,6 +24,7 @@ from lrtflite.bundle.destination import Destination
 from lrtflite.errors import BundleError, LrtfliteError, MissingExtra, ModelError
 from lrtflite.photos import packaged
 from lrtflite.photos.weights import PACKAGE, PINNED, package_file
+from lrtflite.system.install_command import install_command
 from lrtflite_cli.group import run
 
 pytestmark = [
@@ -125,14 +126,11 @@ def test_without_the_package_the_message_is_the_pip_command(
     cache: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("lrtflite.photos.weights.find_spec", lambda name: None)
-    with pytest.raises(MissingExtra, match=r"pip install .*\[photos\]"):
+    with pytest.raises(MissingExtra, match=r"run: pip install .*\[photos\]"):
         Bundle.open("photos")
     assert run(["simulate", "photos", "--dataset", "folder:things"]) == 1
     said = capsys.readouterr().err.splitlines()
-    assert said == [
-        f"Error: {PACKAGE} is not installed; run: pip install 'lrtflite[photos]' "
-        "(in a clone: pip install '.[photos]')"
-    ]
+    assert said == [f"Error: {PACKAGE} is not installed; run: {install_command('photos')}"]
     assert contents(cache) == []
 
 
@@ -241,7 +239,7 @@ def test_a_cache_that_cannot_be_written_is_one_line(
 
 
 OPEN = (
-    "import resource, sys; from lrtflite import Bundle, packaged;"
+    "import resource, sys; from lrtflite import Bundle; from lrtflite.photos import packaged;"
     "packaged.verify_made = lambda made: None;"
     "limit = int(sys.argv[1]);"
     "limit and resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit));"

@@ -27,7 +27,7 @@ pytestmark = pytest.mark.slow
 # A signature of the head, and an op in it that loses an operand.
 BROKEN = {"save": "ADD", "begin": "MUL", "consolidate": "SUB", "infer": "MUL"}
 # The runtime reads the operand from a place before its array: it crashes, or finds it missing.
-CRASH = r"got a crash \(SIGSEGV\) in a trial of|Tensor at index 1 was optional"
+CRASH = r"a trial of .*: a crash \(SIGSEGV\)|Tensor at index 1 was optional"
 
 
 @pytest.fixture(autouse=True)
@@ -106,7 +106,7 @@ def test_a_head_that_fills_ram(demo: Path, tmp_path: Path, tensors: int) -> None
     costs = dict.fromkeys(("extract_ms", "step_ms", "session_s", "ram_mb", "memory_mb"), 60)
     edit(bad, measured={"machine": "", "runtime": "", "threads": 1, "steps": 1, **costs})
     for name in installed_runtimes():
-        with pytest.raises(BundleError, match=r"within 376 MB of RAM, .*; .*LRTFLITE_TRIAL_MB"):
+        with pytest.raises(BundleError, match=r"within 376 MB of RAM; .*LRTFLITE_TRIAL_MB"):
             Learner.open(bad, tmp_path / "state", runtime=name)
     assert list((tmp_path / "state").iterdir()) == []
 

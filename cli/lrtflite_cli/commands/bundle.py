@@ -21,8 +21,8 @@ def command(name: str, out: Path, replace: bool) -> None:
     pixels, 100 slots, strategy lda. The weights come from a package that the extra `photos`
     installs. The bundle is verified on the installed runtime.
 
-    Other commands take the name `photos` in the place of a bundle, and make it once in the cache
-    folder of the user. A folder is for devices that do not have the package: copy it there.
+    Other commands take the name `photos` instead of a path, and make the bundle once in the user's
+    cache folder. For a device without the package, make a folder with this command and copy it.
     """
     from lrtflite.bundle.destination import Destination
     from lrtflite.photos.packaged import make_packaged

@@ -89,7 +89,7 @@ def _sessions(found: StateSummary) -> list[tuple[str, str]]:
 
 
 def _time(seconds: int) -> str:
-    """Return a time in UTC; a number of seconds that no calendar has stays one."""
+    """Return a time in UTC, or the number of seconds if no calendar has it."""
     from datetime import datetime, timedelta
 
     try:

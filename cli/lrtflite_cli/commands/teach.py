@@ -38,8 +38,8 @@ from lrtflite_cli.terminal.teaching import taught_as_json, taught_as_text
     "--all",
     "everything",
     is_flag=True,
-    help="Ship a bundle that was also taught the held-out frames. The accuracy is that of a first "
-    "learner, which was not. Without it, the bundle that ships is the one that was tested.",
+    help="Teach the held-out frames too, after a test without them. The printed accuracy is that "
+    "of the test. By default, the bundle that was tested ships.",
 )
 @rate_options(epochs="bundle's", lr="bundle's")
 @learner_options(replay_size="bundle's", policy="bundle's")

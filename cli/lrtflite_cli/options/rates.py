@@ -20,8 +20,8 @@ def rate_options(*, epochs: str, lr: str) -> Callable[[Any], Any]:
         click.option(
             "--epochs",
             type=click.IntRange(min=1),
-            help="Passes over a session's frames: exactly that many, without the extra passes that "
-            "some bundles take until a session has been learned. Very short sessions run more.",
+            help="Exact number of passes over a session's frames, without the extra passes that "
+            "some bundles run until a session is learned. Very short sessions still run more.",
             show_default=epochs,
         ),
         click.option(

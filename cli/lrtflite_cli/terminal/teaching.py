@@ -51,7 +51,7 @@ def taught_as_text(taught: TeachingReport, dataset: str, *, untested: Collection
 
 
 def _tested(taught: TeachingReport) -> str:
-    """Return a remark on the learner that was tested, where it is not the one that ships."""
+    """Return a remark if the learner that was tested is not the one that ships."""
     return ", before it was taught these too" if taught.everything else ""
 
 

@@ -117,7 +117,7 @@ def sgd_feeding(place: SplitPoint) -> Feeding:
 
 
 def plain_feeding(place: SplitPoint) -> Feeding:
-    """Return the feeding of a plain softmax layer: as CWR*, without extra steps and gathering.
+    """Return the feeding of a plain softmax layer: like CWR*, without extra steps or gathering.
 
     Nothing protects its old classes, so further steps on a session would cost them more.
     """

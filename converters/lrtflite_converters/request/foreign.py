@@ -31,7 +31,7 @@ def foreign_architecture(name: str) -> Architecture:
 
 
 def foreign_conversion(source: Source, options: ConvertOptions) -> Conversion:
-    """Return the options with the layers of a foreign model; raise ModelError for one too many."""
+    """Return the options with the layers of a foreign model; see `check_foreign`."""
     assert source.features is not None
     check_foreign(options)
     return options.at(foreign_architecture(Path(source.features).stem))

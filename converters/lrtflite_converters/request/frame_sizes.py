@@ -48,7 +48,7 @@ STUDIED = (
 
 
 def other_frame_sizes(manifest: Manifest) -> Iterator[str]:
-    """Yield what other frame sizes cost on this machine, and what they gave in the study.
+    """Yield the time of other frame sizes on this machine, and their accuracy in the study.
 
     Yield nothing for a network that the study lacks. The time is estimated: a convolutional
     network's operations are proportional to the pixels of its frame.

@@ -38,7 +38,7 @@ _STYLE: dict[Any, Any] = {
     "ytick.color": FAINT,
     "legend.frameon": False,
     "svg.fonttype": "path",
-    # A name is text, also with a $ in it.
+    # A $ in a name does not start a formula.
     "text.parse_math": False,
     "text.usetex": False,
     # A fixed salt, so that the same simulation gives the same file.

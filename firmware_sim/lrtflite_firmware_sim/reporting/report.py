@@ -225,5 +225,5 @@ def _section(title: str, hint: str, content: str) -> str:
 
 
 def _text(text: str) -> str:
-    """Return text for HTML; control characters, which may turn a line around, are escapes."""
+    """Return text for HTML; control characters, which may reverse a line, become escapes."""
     return escape(printable(text))

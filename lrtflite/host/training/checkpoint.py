@@ -105,7 +105,7 @@ def _parse(content: bytes) -> TrainState:
 
 
 def _check(state: TrainState) -> None:
-    """Raise ValueError for numbers with which training cannot go on."""
+    """Raise ValueError for values from which training cannot resume."""
     epochs = state.history
     whole = [state.epoch, state.step, state.hits, state.best_epoch, *(e.epoch for e in epochs)]
     real = [state.loss_sum, *(x for e in epochs for x in (e.loss, e.accuracy, e.held_out))]

@@ -31,7 +31,7 @@ def command(bundle: str, state: Path, as_json: bool, **given: Any) -> None:
     not part of the accuracy. STATE is the state folder of a learner of BUNDLE; it is not changed,
     and may be in use.
 
-    Give the seed with which the state was taught. Pictures that `lrtflite learn` was given may be
+    Use the seed with which the state was taught. Pictures that `lrtflite learn` was given may be
     among the held-out ones; such an accuracy says nothing about new pictures.
     """
     found, skipped = evaluated(bundle, state, given)

@@ -43,7 +43,7 @@ def command(
     """Teach STATE the class --label from each PICTURE, a file or a folder of pictures.
 
     All pictures are learned in one session, which is saved whole or not at all. STATE is the state
-    folder of a learner of BUNDLE, and is made if it does not exist. A label that STATE knows is
+    folder of a learner of BUNDLE, and is created if it does not exist. A label that STATE knows is
     taught again; any other label becomes a new class.
     """
     from lrtflite.bundle.bundle import Bundle
@@ -105,13 +105,13 @@ def _record(report: SessionReport, learner: Learner, *, new: bool) -> dict[str, 
 
 
 def _hint(name: str, known: Sequence[str], bundle: str, state: Path) -> None:
-    """Print how to take a new label back that looks like a misspelt one."""
+    """Print how to undo a new label that looks like a misspelling."""
     folded = {label.casefold(): label for label in known}
     near = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.75)
     if near:
         undo = shlex.join(["lrtflite", "undo", bundle, str(state)])
         say(
-            f"{name!r} is a new class next to {folded[near[0]]!r}; if that is a slip, take it "
-            f"back: {undo}",
+            f"{name!r} is a new class, similar to {folded[near[0]]!r}; to take it back, run: "
+            f"{undo}",
             err=True,
         )

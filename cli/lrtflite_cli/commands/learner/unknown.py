@@ -31,12 +31,12 @@ def command(bundle: str, state: Path, as_json: bool, most_refused: float, **give
     """Show what each threshold of unknown does to a data set, and recommend one.
 
     With a threshold, a frame that is less familiar than this share of the patterns taught for its
-    class is answered as unknown. Frames of classes that STATE has learned should not be, and are
-    refused; frames of its other classes should be, and are caught.
+    class is answered as unknown. The command counts the frames of learned classes that would be
+    refused by mistake, and the frames of all other classes that would be caught.
 
-    Recommended is the threshold that catches the most while it refuses at most --most-refused of
-    the known frames, and is itself at most that. Ranges in brackets hold with 95 % confidence: they
-    are wide where frames are few. STATE is not changed, and may be in use.
+    The recommended threshold is at most --most-refused, refuses at most this share of the known
+    frames, and catches the most. Ranges in brackets are 95 % confidence intervals, which are wide
+    for few frames. STATE is not changed, and may be in use.
     """
     from lrtflite.errors import InputError
 
