@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -156,3 +157,27 @@ def test_a_conversion_without_room_for_temporary_files(
     )
     assert not (tmp_path / "out").exists()
     assert {path.name for path in small_disk.iterdir()} == {"filler"}
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "words",
+    ["--version", "--help", "inspect --help", "inspect BUNDLE", "inspect BUNDLE --json", "layers --help"],
+)
+def test_a_full_stdout_is_one_line(demo: Path, words: str, unbuffered: str) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    command = [sys.executable, "-m", "lrtflite_cli.main", *words.split()]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [str(demo) if word == "BUNDLE" else word for word in command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "Error: Cannot write to stdout: No space left on device; what the command changed stays "
+        "changed\n",
+    )
