@@ -162,7 +162,14 @@ def test_a_conversion_without_room_for_temporary_files(
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize(
     "words",
-    ["--version", "--help", "inspect --help", "inspect BUNDLE", "inspect BUNDLE --json", "layers --help"],
+    [
+        "--version",
+        "--help",
+        "inspect --help",
+        "inspect BUNDLE",
+        "inspect BUNDLE --json",
+        "layers --help",
+    ],
 )
 def test_a_full_stdout_is_one_line(demo: Path, words: str, unbuffered: str) -> None:
     if not Path("/dev/full").exists():
