@@ -100,8 +100,13 @@ def test_forgetting_finds_room_on_a_full_disk(demo: Path, small_disk: Path, rena
 
 def test_a_new_state_needs_room_too(demo: Path, small_disk: Path) -> None:
     fill(small_disk)
-    with pytest.raises(StateError, match="No space left"):
-        Learner.open(demo, small_disk / "state")
+    with pytest.raises(StateError, match=r"Cannot save to .*, no state was made: No space left"):
+        Learner.open(demo, small_disk / "states" / "new")
+    assert {path.name for path in small_disk.iterdir()} == {"filler"}
+    (small_disk / "empty").mkdir()
+    with pytest.raises(StateError, match="no state was made: No space left"):
+        Learner.open(demo, small_disk / "empty")
+    assert {path.name for path in small_disk.iterdir()} == {"filler", "empty"}
 
 
 def test_the_command_learn_says_that_nothing_was_lost(
