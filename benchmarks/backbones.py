@@ -197,7 +197,7 @@ class Extracted:
         """Return the latents that an earlier run saved, if any."""
         if not path.exists():
             return cls({}, path)
-        with np.load(path) as found:
+        with np.load(path, allow_pickle=False) as found:
             return cls(dict(zip(map(bytes, found["keys"]), found["latents"])), path)
 
     def save(self) -> None:
