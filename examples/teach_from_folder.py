@@ -8,8 +8,8 @@
     python teach_from_folder.py bundle --state state --predict another.jpg    # without teaching
 
 The state folder keeps the learned classes, so a second run with another folder adds to them. A
-class that is already known is taught again from the pictures in the folder. With `--unknown 0.05`,
-a picture that is less familiar than 95 % of those taught for its class is named unknown.
+class that is already known is taught again from the pictures in the folder. With `--unknown 0.1`,
+a picture that is less familiar than 90 % of those taught for its class is named unknown.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def main() -> None:
     parser.add_argument("--state", type=Path, help="folder that keeps what is learned")
     parser.add_argument("--predict", type=Path, nargs="*", default=[], help="pictures to name")
     parser.add_argument(
-        "--unknown", type=float, help="familiarity below which a picture is unknown, e.g. 0.05"
+        "--unknown", type=float, help="familiarity below which a picture is unknown, e.g. 0.1"
     )
     options = parser.parse_args()
 

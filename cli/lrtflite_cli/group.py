@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import importlib
 import io
+import os
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -43,6 +45,8 @@ COMMANDS = {
 }
 # Commands whose modules are in `commands/learner`.
 OF_A_LEARNER = ("learn", "predict", "evaluate", "unknown", "rename", "forget", "undo")
+
+STDOUT = 1  # its file descriptor
 
 
 class LazyGroup(click.Group):
@@ -115,7 +119,27 @@ def _report(error: Exception) -> int:
         package = (error.name or "").split(".")[0]
         if package in EXTRAS:
             return _fail(str(missing(package)))
+    if isinstance(error, OSError) and _stdout_fails():
+        reason = error.strerror or error
+        return _fail(f"Cannot write to stdout: {reason}; what the command changed stays changed")
     raise error
+
+
+def _stdout_fails() -> bool:
+    """Return whether stdout cannot be written, and if so, discard what it still holds.
+
+    An empty line tells. Where stdout can be written, a traceback follows anyway.
+    """
+    if sys.stdout is None:
+        return False
+    try:
+        os.write(STDOUT, b"\n")
+    except OSError:
+        # The interpreter writes the rest at exit, and would complain again.
+        with open(os.devnull, "wb") as devnull:
+            os.dup2(devnull.fileno(), STDOUT)
+        return True
+    return False
 
 
 def _fail(message: str, *, code: int = 1) -> int:

@@ -47,10 +47,12 @@ class Costs:
 
     def __str__(self) -> str:
         many = "threads" if self.threads > 1 else "thread"
+        # A head that is solved from sums takes no steps.
+        step = f"{self.step_ms:.1f} ms per training step, " if self.steps else ""
+        steps = f" (up to {self.steps} steps)" if self.steps else ""
         return (
-            f"{self.extract_ms:.1f} ms per frame, {self.step_ms:.1f} ms per training step, "
-            f"{self.session_s:.2g} s per session of {SESSION_FRAMES} frames "
-            f"(up to {self.steps} steps), "
+            f"{self.extract_ms:.1f} ms per frame, {step}"
+            f"{self.session_s:.2g} s per session of {SESSION_FRAMES} frames{steps}, "
             f"{self.ram_mb:.0f} MB RAM, {self.memory_mb:.1f} MB of replay memory on disk "
             f"({self.runtime}, {self.threads} {many}, {self.machine})"
         )

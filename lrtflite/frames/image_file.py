@@ -5,6 +5,7 @@ Pillow is imported when the first picture is read.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
@@ -48,11 +49,7 @@ def read_image(path: str | PathLike[str], size: int) -> NDArray[np.uint8]:
 def open_image(path: Path) -> Iterator[Image]:
     """Open a Pillow image; turn an error while it is open into UnreadableFile."""
     try:
-        from PIL import Image
-    except ImportError:
-        raise missing("PIL") from None
-    try:
-        with Image.open(path) as image:
+        with _opened(path) as image:
             if image.format in REFUSED:
                 raise ValueError(f"{image.format} is not a format of pixels")
             check_pixels(*image.size)
@@ -61,6 +58,20 @@ def open_image(path: Path) -> Iterator[Image]:
         raise
     except Exception as error:  # Pillow's decoders raise errors of any kind for a damaged file
         raise unreadable("image", path, error) from error
+
+
+def _opened(path: Path) -> Image:
+    """Open an image within MAX_PIXELS instead of Pillow's own limits."""
+    try:
+        from PIL import Image
+    except ImportError:
+        raise missing("PIL") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+        try:
+            return Image.open(path)
+        except Image.DecompressionBombError:
+            raise ValueError(f"more than {MAX_PIXELS / 1e6:.0f} million pixels") from None
 
 
 def check_pixels(width: int, height: int) -> None:

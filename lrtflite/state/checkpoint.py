@@ -49,6 +49,8 @@ class Checkpoint(StateFolder):
         super().__init__(folder)
         self._read_only = read_only
         self._lock: FolderLock | None = None
+        # Folders that were made for the state, the outermost first.
+        self._made: list[Path] = []
         # The newest generation, and the one before it, unknown until a commit needs it.
         self._current: Generation | None = None
         self._before: Generation | None = None
@@ -65,7 +67,7 @@ class Checkpoint(StateFolder):
     def _take(self) -> None:
         advice = "choose a folder that can be written, or open it with read_only=True to predict"
         with _disk_errors(f"Cannot use {self.folder} as a state folder", advice):
-            _make_folder(self.folder)
+            _make_folder(self.folder, self._made)
             names = self.names()
             if is_foreign(names):
                 raise StateError(
@@ -156,6 +158,11 @@ class Checkpoint(StateFolder):
                 raise
 
     def close(self) -> None:
+        """Release the folder; remove it if it was made here and has remained empty."""
+        if self._current is None:
+            for folder in reversed(self._made):
+                with contextlib.suppress(OSError):
+                    folder.rmdir()
         if self._lock is not None:
             self._lock.release()
 
@@ -184,7 +191,7 @@ class Checkpoint(StateFolder):
             is_renamed = True
             flush_folder(self.folder)
         except BaseException as error:
-            known = self._withdraw(path, files, is_renamed=is_renamed)
+            known = self._withdraw(path, files, is_renamed=is_renamed, is_first=before is _NONE)
             if known is None:
                 self._current, self._before, self.content = written, before, content
             if not isinstance(error, OSError):
@@ -217,7 +224,9 @@ class Checkpoint(StateFolder):
                     return stored(open_state(path), without=needed)
         return _NONE
 
-    def _withdraw(self, path: Path, files: list[Path], *, is_renamed: bool) -> str | None:
+    def _withdraw(
+        self, path: Path, files: list[Path], *, is_renamed: bool, is_first: bool
+    ) -> str | None:
         """Remove what a failed commit wrote; return what is known about the state before.
 
         Return None if the new generation is still in place.
@@ -239,8 +248,9 @@ class Checkpoint(StateFolder):
             try:
                 flush_folder(self.folder)
             except OSError:
-                return "the state before is in use, but a power cut may bring the new one back"
-        return "the state before is intact"
+                now = "no state was made" if is_first else "the state before is in use"
+                return f"{now}, but a power cut may bring the new one back"
+        return "no state was made" if is_first else "the state before is intact"
 
     def _prune(self) -> None:
         """Delete all but two generations, and their files; the next commit tries again."""
@@ -262,14 +272,16 @@ class Checkpoint(StateFolder):
         self._prune()
 
 
-def _make_folder(folder: Path) -> None:
-    """Make a folder and its parents, and flush the name of each."""
+def _make_folder(folder: Path, made: list[Path]) -> None:
+    """Make a folder and its parents, flush the name of each, and add them to `made`."""
     missing = []
     while not folder.is_dir():
         missing.append(folder)
         folder = folder.parent
     for each in reversed(missing):
-        each.mkdir(exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            each.mkdir()
+            made.append(each)
         flush_folder(each.parent)
 
 

@@ -63,6 +63,13 @@ def test_the_manifest_keeps_it(demo: Path) -> None:
     )
 
 
+def test_a_head_that_takes_no_steps_has_no_time_of_a_step() -> None:
+    assert str(replace(COSTS, steps=0, step_ms=0.0)) == (
+        "4.0 ms per frame, 0.25 s per session of 25 frames, 98 MB RAM, "
+        "6.2 MB of replay memory on disk (litert 9, 2 threads, a board)"
+    )
+
+
 @pytest.mark.parametrize("wrong", [{"steps": "many"}, {"ram_mb": None}])
 def test_invalid_costs(wrong: dict[str, object]) -> None:
     with pytest.raises((InputError, ValueError)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,32 @@ from click.testing import CliRunner
 import lrtflite.workbench.teaching
 import lrtflite_firmware_sim
 from coloured_pictures import draw_pictures
+from fake_bundle import TRAINING, make_bundle
 from lrtflite.errors import LrtfliteError
 from lrtflite_cli.commands import simulate, teach
+
+
+@pytest.fixture
+def sums(tmp_path: Path) -> Path:
+    """A bundle whose head is solved from sums."""
+    feeding = replace(TRAINING.feeding, replays=False)
+    return make_bundle(tmp_path / "sums", training=replace(TRAINING, feeding=feeding))
+
+
+@pytest.mark.parametrize("rival", [None, "icarl"])
+def test_sums_need_no_memory(
+    rival: str | None, sums: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rival keeps latents, whatever the bundle does."""
+
+    def learn(*_: object, **__: object) -> None:
+        raise LrtfliteError("here it would learn")
+
+    monkeypatch.setattr(lrtflite_firmware_sim, "simulate", learn)
+    words = [str(sums), "--replay-size", "0", *(("--rival", rival) if rival else ())]
+    done = CliRunner().invoke(simulate.command, words)
+    assert str(done.exception) == "here it would learn"
+    assert ("Warning" in done.stderr) == (rival is not None)
 
 
 @pytest.mark.parametrize("size", [0, 1])

@@ -93,6 +93,26 @@ def test_what_lets_a_learner_forget_is_said(
     assert cost is None or re.search(cost, warnings[0])
 
 
+def test_a_bundle_that_replays_nothing_needs_no_memory(
+    monkeypatch: pytest.MonkeyPatch, converted: list[dict[str, Any]]
+) -> None:
+    module = sys.modules["lrtflite_converters.conversion.making"]
+    make = vars(module)["make"]
+
+    def make_sums(*args: Any, **named: Any) -> Converted:
+        made: Converted = make(*args, **named)
+        manifest = made.path / "manifest.json"
+        text = manifest.read_text()
+        manifest.write_text(text.replace('"replays": true', '"replays": false'))
+        return made
+
+    monkeypatch.setattr(module, "make", make_sums)
+    done = CliRunner().invoke(command, ["--replay-size", "0"])
+    assert done.exit_code == 0, done.output
+    assert len(converted) == 1
+    assert "Warning" not in done.stderr
+
+
 @pytest.mark.usefixtures("converted")
 @pytest.mark.parametrize(
     ("words", "notes"),

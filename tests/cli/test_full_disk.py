@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -97,8 +98,13 @@ def test_forgetting_finds_room_on_a_full_disk(demo: Path, small_disk: Path, rena
 
 def test_a_new_state_needs_room_too(demo: Path, small_disk: Path) -> None:
     fill(small_disk)
-    with pytest.raises(StateError, match="No space left"):
-        Learner.open(demo, small_disk / "state")
+    with pytest.raises(StateError, match=r"Cannot save to .*, no state was made: No space left"):
+        Learner.open(demo, small_disk / "states" / "new")
+    assert {path.name for path in small_disk.iterdir()} == {"filler"}
+    (small_disk / "empty").mkdir()
+    with pytest.raises(StateError, match="no state was made: No space left"):
+        Learner.open(demo, small_disk / "empty")
+    assert {path.name for path in small_disk.iterdir()} == {"filler", "empty"}
 
 
 def test_the_command_learn_says_that_nothing_was_lost(
@@ -154,3 +160,34 @@ def test_a_conversion_without_room_for_temporary_files(
     )
     assert not (tmp_path / "out").exists()
     assert {path.name for path in small_disk.iterdir()} == {"filler"}
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        "--version",
+        "--help",
+        "inspect --help",
+        "inspect BUNDLE",
+        "inspect BUNDLE --json",
+        "layers --help",
+    ],
+)
+def test_a_full_stdout_is_one_line(demo: Path, words: str, unbuffered: str) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    command = [sys.executable, "-m", "lrtflite_cli.main", *words.split()]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(
+            [str(demo) if word == "BUNDLE" else word for word in command],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "Error: Cannot write to stdout: No space left on device; what the command changed stays "
+        "changed\n",
+    )

@@ -132,6 +132,19 @@ def test_the_size_is_checked_before_decoding(
             read(path)
 
 
+def test_pillows_own_limits_are_not_heard_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pillow warns above its limit, and raises above twice the limit."""
+    path = tmp_path / "a.png"
+    Image.new("RGB", (40, 30)).save(path)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 1199)
+    assert read_image(path, 8).shape == (8, 8, 3)  # warnings are errors in tests
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 599)
+    with pytest.raises(UnreadableFile, match=r"a\.png \(more than 134 million pixels\)"):
+        read_image(path, 8)
+
+
 def test_a_frame_larger_than_the_first_is_checked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

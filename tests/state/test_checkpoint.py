@@ -63,6 +63,8 @@ def test_a_new_folder_is_flushed_into_its_parent(
     monkeypatch.setattr(checkpoint_module, "flush_folder", flushed.append)
     Checkpoint(tmp_path / "a" / "b").close()
     assert flushed[:2] == [tmp_path, tmp_path / "a"]
+    assert not (tmp_path / "a").exists()  # nothing was committed
+    (tmp_path / "a" / "b").mkdir(parents=True)
     # A folder that somebody else made is flushed too, until it has a generation.
     flushed.clear()
     Checkpoint(tmp_path / "a" / "b").close()

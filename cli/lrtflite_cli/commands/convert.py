@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from lrtflite.bundle.manifest import Manifest
     from lrtflite.networks.architecture import Architecture
     from lrtflite_converters.conversion.convert import Converted
+    from lrtflite_converters.request.options import ConvertOptions
     from lrtflite_converters.request.source import Source
 
 
@@ -62,7 +62,6 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
     )
     names = read_labels(labels)
     options = ConvertOptions(labels=names, rates=rates, quantise=quantised, **given)
-    caution(replay_size=options.replay_size, batch_size=options.batch_size)
     with raising(), scratch_tempdir(), stages() as show:
 
         def stage(text: str) -> None:
@@ -72,10 +71,10 @@ def command(out: Path, replace: bool, labels: str | None, **given: Any) -> None:
             show(text)
 
         converted = convert(out, source, options, replace=replace, stage=stage)
-    _tell(converted, source, rates)
+    _tell(converted, source, options)
 
 
-def _tell(converted: Converted, source: Source, rates: Mapping[str, float]) -> None:
+def _tell(converted: Converted, source: Source, options: ConvertOptions) -> None:
     """Print the path of the bundle on stdout, and notes for its user on stderr."""
     from lrtflite.bundle.bundle import INITIAL_FILE, Bundle
     from lrtflite.networks.demo import DEMO, DEMO_NOTE
@@ -104,7 +103,9 @@ def _tell(converted: Converted, source: Source, rates: Mapping[str, float]) -> N
             f"{shlex.join(['lrtflite', 'teach', str(out)])} adds one",
             err=True,
         )
-    for warning in without_effect(opened, rates):
+    if manifest.training.feeding.replays:
+        caution(replay_size=options.replay_size, batch_size=options.batch_size)
+    for warning in without_effect(opened, options.rates):
         say(f"Warning: {warning}", err=True)
     if manifest.quantisation is not None:
         say(f"Quantised: {manifest.quantisation}", err=True)

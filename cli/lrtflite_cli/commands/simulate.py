@@ -69,9 +69,17 @@ def command(
         rival=rival,
         split_seed=split_seed,
     )
-    caution(replay_size=given["replay_size"])
+    if rival is not None or _replays(bundle):
+        caution(replay_size=given["replay_size"])
     with raising():
         _run(bundle, options, delivery)
+
+
+def _replays(bundle: Path | None) -> bool:
+    """Return whether a bundle, by default the demo bundle, trains with stored latents."""
+    from lrtflite.bundle.bundle import Bundle
+
+    return bundle is None or Bundle.open(bundle).manifest.training.feeding.replays
 
 
 def _run(bundle: Path | None, options: SimulateOptions, delivery: Delivery) -> None:
