@@ -74,7 +74,9 @@ def test_whatever_ends_it_is_one_line(
 
 @pytest.mark.parametrize("code", ["while True: pass", "import signal; signal.pause()"])
 def test_one_without_an_end(code: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(BundleError, match=r"Cannot finish a trial of it: no end after 1 s; .*_SECONDS"):
+    with pytest.raises(
+        BundleError, match=r"Cannot finish a trial of it: no end after 1 s; .*_SECONDS"
+    ):
         ask(tmp_path, IN_CHILD + code, monkeypatch, Limits(1, 300))
 
 
