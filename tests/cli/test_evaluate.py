@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from coloured_pictures import draw_pictures
-from fake_bundle import make_bundle, open_fake
+from fake_bundle import FAKES, make_bundle
 from lrtflite import Learner, read_image
 from lrtflite.data import open_source
 from lrtflite.errors import DataError, InputError
+from lrtflite.opening import open_committed
 from lrtflite_cli.group import cli
 from states import contents
 
@@ -165,11 +167,7 @@ def test_a_head_that_does_not_tell_has_no_threshold(
     monkeypatch.chdir(tmp_path)
     draw_pictures(tmp_path / "things", classes=2, images=3)
     make_bundle(tmp_path / "fake")
-    monkeypatch.setattr(
-        Learner,
-        "open_with",
-        lambda bundle, state, options: open_fake(bundle, state, **vars(options)),
-    )
+    monkeypatch.setattr("lrtflite.learner.open_committed", partial(open_committed, **FAKES))
     words = ["learn", "fake", "state", "--label", "amber", "things/amber"]
     assert CliRunner().invoke(cli, words).exit_code == 0
     done = CliRunner().invoke(cli, ["unknown", "fake", "state", "--dataset", "folder:things"])

@@ -124,7 +124,7 @@ MAKERS = {
     "lrtflite/state/writing.py": "generation_part, and names of a generation",
     "lrtflite/files/scratch.py": "removes what dead processes left",
     "lrtflite/workbench/measuring.py": "in TMPDIR, which is a scratch folder in convert",
-    "converters/lrtflite_converters/convert/writing.py": "in TMPDIR",
+    "converters/lrtflite_converters/conversion/writing.py": "in TMPDIR",
     "converters/lrtflite_converters/tflite/convert.py": "in TMPDIR",
     "converters/lrtflite_converters/quantise/int8.py": "in TMPDIR",
 }

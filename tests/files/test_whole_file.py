@@ -171,8 +171,8 @@ def test_a_device_file_is_never_replaced() -> None:
 
 def test_stdout_in_a_pipeline_is_written_to() -> None:
     script = (
-        "from lrtflite.files.atomic import check_writable, write_whole\n"
-        "check_writable('/dev/stdout'); write_whole('/dev/stdout', 'text')"
+        "from lrtflite.files.atomic import check_writable, write_atomic\n"
+        "check_writable('/dev/stdout'); write_atomic('/dev/stdout', 'text')"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("text", "")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from fake_bundle import FAKES
 from learning import TRAINING, latents_of
 from lrtflite import Learner
 from lrtflite.errors import InputError
+from lrtflite.opening import open_committed
 from lrtflite.prediction import NO_SLOT, UNKNOWN, Answers, top_predictions
 
 Open = Callable[..., Learner]
@@ -135,9 +138,10 @@ def test_thresholds_outside_0_to_1_are_refused(open_learner: Open, threshold: ob
 
 
 def test_heads_that_do_not_tell_are_refused(
-    open_deep: Callable[..., Learner], tmp_path: Path
+    open_deep: Callable[..., Learner], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bundle = open_deep(None).bundle
+    monkeypatch.setattr("lrtflite.learner.open_committed", partial(open_committed, **FAKES))
     with pytest.raises(InputError, match=r"for unknown=0\.05, got the strategy 'steps'; convert"):
         Learner.open(bundle, tmp_path / "state", unknown=0.05)
     # The state folder is let go.

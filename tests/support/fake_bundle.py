@@ -214,11 +214,13 @@ class FakeModel:
         return found
 
 
+# What `open_committed` takes to load fake models, which are not tried first.
+FAKES: dict[str, Any] = {"load": FakeModel, "trial": lambda *_, **__: None}
+
+
 def open_fake(bundle: Path, state: Path | None = None, **options: Any) -> Learner:
     """Open a learner with fake models, which are not tried first."""
-    opened, chosen = Bundle.open(bundle), LearnerOptions(**options)
-    load: Any = FakeModel
-    return Learner(open_committed(opened, state, chosen, load=load, trial=lambda *_, **__: None))
+    return Learner(open_committed(Bundle.open(bundle), state, LearnerOptions(**options), **FAKES))
 
 
 def frames(*values: int) -> np.ndarray:

@@ -61,10 +61,11 @@ def test_other_origins(origin: object, expected: str, tmp_path: Path) -> None:
 def test_an_installed_wheel_names_itself(tmp_path: Path) -> None:
     """Unpack what pip would install, with the file that it writes, and ask there."""
     site = tmp_path / "site"
-    (site / "lrtflite").mkdir(parents=True)
-    for name in ("install_command.py", "errors.py", "extras.py"):
-        (site / "lrtflite" / name).write_text((ROOT / "lrtflite" / name).read_text())
-    (site / "lrtflite" / "__init__.py").touch()
+    for name in ("errors.py", "system/install_command.py", "system/extras.py"):
+        copy = site / "lrtflite" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_text((ROOT / "lrtflite" / name).read_text())
+        (copy.parent / "__init__.py").touch()
     info = site / "lrtflite-9.0.dist-info"
     info.mkdir()
     wheel = tmp_path / "lrtflite-9.0-py3-none-any.whl"
