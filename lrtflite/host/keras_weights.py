@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 
 from lrtflite.files.keras import KerasFile, part_of
 from lrtflite.host.family import Family
+from lrtflite.photos.batch_norm_folding import EPSILON, PUBLISHED_EPSILON
 
-KERAS_EPSILON = 1e-3
-BRN_EPSILON = 1e-5
 # Weights by class of layer, in the order in which a `.keras` file numbers them.
 _NORM = ("gamma", "beta", "moving_mean", "moving_variance", "momentum", "r_max", "d_max")
 PARTS = {
@@ -31,7 +30,7 @@ class BackboneWeights:
     """The weights below the classifier: float32 arrays under keras.applications' names."""
 
     arrays: Mapping[str, NDArray[np.float32]]
-    epsilon: float = KERAS_EPSILON
+    epsilon: float = PUBLISHED_EPSILON
     activation: str = "relu6"
 
 
@@ -87,7 +86,7 @@ def backbone_of(file: KerasFile, family: Family) -> BackboneWeights:
             for key in file.arrays
             for norm in family.norms
         )
-        return BackboneWeights(wanted, BRN_EPSILON if ours else KERAS_EPSILON)
+        return BackboneWeights(wanted, EPSILON if ours else PUBLISHED_EPSILON)
     layers = saved_layers(file)
     norms = [layer for layer in layers if layer.kind == "BatchRenorm"]
     if not norms:

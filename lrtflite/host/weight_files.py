@@ -28,9 +28,10 @@ from lrtflite.files.npz import read_npz
 from lrtflite.files.zip import MALFORMED
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.family import MOBILENET_V1_FAMILY, Family
-from lrtflite.host.keras_weights import KERAS_EPSILON, BackboneWeights, backbone_of
+from lrtflite.host.keras_weights import BackboneWeights, backbone_of
 from lrtflite.host.mobilenet import ACTIVATIONS
 from lrtflite.host.model_file import writing_model
+from lrtflite.photos.batch_norm_folding import PUBLISHED_EPSILON
 
 # Maximum number of bytes in a file, and of arrays that an `.npz` file unpacks to: the widest
 # network has 210 MB.
@@ -132,7 +133,7 @@ def _wanted(
 def _parse_npz(content: bytes, family: Family) -> BackboneWeights:
     names = {*family.weight_names, "bn_epsilon", "activation"}
     arrays = read_npz(content, most=MAX_UNPACKED, names=names)
-    epsilon = float(arrays.pop("bn_epsilon", np.asarray(KERAS_EPSILON)))
+    epsilon = float(arrays.pop("bn_epsilon", np.asarray(PUBLISHED_EPSILON)))
     activation = str(arrays.pop("activation", np.asarray("relu6")))
     if not (math.isfinite(epsilon) and epsilon > 0) or activation not in ACTIVATIONS:
         raise ValueError(f"epsilon {epsilon} with {activation[:40]!r}")

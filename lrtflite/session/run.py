@@ -31,6 +31,11 @@ from lrtflite.state.history import History, clock
 from lrtflite.state.models import save_models
 from lrtflite.state.slots import Slots, broadcast_slots
 
+_log = logging.getLogger("lrtflite")
+# Minimum number of classes that a trunk should learn in its first session. A trunk that learns its
+# first classes one by one drifts towards the newest one (docs/studies/one-by-one.md).
+ENOUGH = 10
+
 
 def adapt_moments(
     features: Model,
@@ -52,11 +57,6 @@ def adapt_moments(
         with session.clock(Phase.ADAPT):
             features.run("adapt", frames=np.stack(rows), **rates)
         session.report(Phase.ADAPT, min(start + group, len(frames)), len(frames))
-
-
-# Minimum number of classes that a trunk should learn in its first session. A trunk that learns its
-# first classes one by one drifts towards the newest one (docs/studies/one-by-one.md).
-ENOUGH = 10
 
 
 def few_classes(manifest: Manifest, *, learned: int, coming: int) -> str | None:
@@ -88,9 +88,6 @@ def without_effect(bundle: Bundle, rates: Iterable[str]) -> Iterator[str]:
                 f"{name} has no effect: a head of the strategy {bundle.manifest.strategy} is "
                 "solved from sums, in one pass and without training steps"
             )
-
-
-_log = logging.getLogger("lrtflite")
 
 
 def diagnosed_session(
