@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 KINDS = ANSWER, UNSURE, UNKNOWN = ("answer", "unsure", "unknown")
 # Default number of frames in the window, and share of them that has to agree.
 FRAMES, SHARE = 5, 0.6
+# Least share that the likeliest class must have of the probabilities of the two likeliest ones,
+# added up over the window. Chosen together with the two above: docs/studies/settled-answers.md.
+LEAD = 0.57
 # Rounding allowed in the product of both: 0.7 of 10 frames is 7 frames, not 8.
 ROUNDING = 1e-9
 
@@ -51,11 +54,11 @@ class _Frame:
 class Consensus:
     """Turn the answers for single frames into one that does not flicker.
 
-    An answer settles once `share` of `frames` frames in a window of the last `frames` agree on it,
-    and the probabilities of the window add up to most for it. It stays until another one settles,
-    or until no frame of the window agrees with it. A frame that is less familiar than `threshold`
-    counts as unknown, whatever the learner answered; without a threshold, a frame counts as
-    unknown if the learner said so.
+    An answer settles once it is that of `share` of `frames` frames, among the last `frames`, and
+    the probabilities of these frames add up to clearly more for it than for any other class. It
+    stays until another one settles, or until none of the last frames agrees with it. A frame that
+    is less familiar than `threshold` counts as unknown, whatever the learner answered; without a
+    threshold, a frame counts as unknown if the learner said so.
     """
 
     def __init__(
@@ -84,8 +87,8 @@ class Consensus:
         """Take the guesses of `predict` for the next frame, and return the settled answer."""
         self._window.append(self._frame(guesses))
         agreeing = Counter(frame.answer for frame in self._window if frame.answer is not None)
-        leader = self._leader(agreeing)
-        if leader is not None and agreeing[leader] >= self._needed:
+        leader, lead = self._leader(agreeing)
+        if leader is not None and agreeing[leader] >= self._needed and lead >= LEAD:
             self._settled = leader
         elif self._settled not in agreeing:
             self._settled = None
@@ -125,16 +128,26 @@ class Consensus:
             {guess.slot: guess.label for guess in classes},
         )
 
-    def _leader(self, agreeing: Counter[int]) -> int | None:
-        """Return the answer of most frames if that is unknown, else the likeliest class."""
+    def _leader(self, agreeing: Counter[int]) -> tuple[int | None, float]:
+        """Return the leading answer, and its share against the next one.
+
+        That is unknown where most frames are, else the likeliest class that some frame answers.
+        """
         if not agreeing:
-            return None
+            return None, 0.0
         if agreeing[NO_SLOT] >= max(agreeing.values()):
-            return NO_SLOT
-        chances: Counter[int] = Counter()
+            return NO_SLOT, 1.0
+        chances: defaultdict[int, float] = defaultdict(float)
         for frame in self._window:
-            chances.update(frame.chances)
-        return max(agreeing, key=lambda slot: (chances[slot], agreeing[slot]))
+            for slot, chance in frame.chances.items():
+                chances[slot] += chance
+        leader = max(
+            (slot for slot in agreeing if slot != NO_SLOT),
+            key=lambda slot: (chances[slot], agreeing[slot]),
+        )
+        others = max((chance for slot, chance in chances.items() if slot != leader), default=0.0)
+        both = chances[leader] + others
+        return leader, chances[leader] / both if both > 0 else 1.0
 
     def _label(self, slot: int) -> str:
         """Return the newest label of a slot, which a rename may have changed."""

@@ -13,7 +13,7 @@ from lrtflite import Consensus, InputError, Prediction, Settled
 LABELS = {"m": ("mug", 0), "b": ("ball", 1), "h": ("hat", 2)}
 
 
-def frame(kind: str, chance: float = 0.8, familiarity: float | None = None) -> list[Prediction]:
+def frame(kind: str, chance: float = 0.9, familiarity: float | None = None) -> list[Prediction]:
     """Return guesses for a frame of a class; "?" is a frame that `predict` refused."""
     if kind == "?":
         known = 0.01 if familiarity is None else familiarity
@@ -102,6 +102,27 @@ def test_probabilities_decide_between_answers_of_as_many_frames() -> None:
         consensus.add(frame(kind, chance))
     # The mug has 0.9 + 0.9 + 0.45 + 0.45, the ball 0.55 + 0.55 + 0.1 + 0.1.
     assert consensus.add(frame("m", 0.9)).label == "mug"
+
+
+def test_frames_that_agree_in_doubt_settle_nothing() -> None:
+    # The mug has 0.55 of the two likeliest, less than 0.57, until it is clearer.
+    consensus = Consensus(frames=5, share=0.6)
+    found = [consensus.add(frame("m", chance)) for chance in (0.55, 0.55, 0.55, 0.55, 0.7)]
+    assert [each.kind for each in found] == [*["unsure"] * 4, "answer"]
+    assert [each.share for each in found] == [1.0] * 5
+    # In doubt, what has settled stays.
+    consensus.clear()
+    shown(consensus, "mmmm")
+    assert [consensus.add(frame("b", 0.55)).label for _ in range(4)] == ["mug"] * 4
+
+
+def test_a_class_that_few_guess_may_be_the_likeliest_and_does_not_settle() -> None:
+    # The hat is second in every frame and adds up to the most; no frame answers it.
+    consensus = Consensus(frames=4, share=0.5)
+    for label, slot in (("mug", 0), ("ball", 1), ("cup", 3), ("mug", 0)):
+        settled = consensus.add([Prediction(label, 0.5, slot), Prediction("hat", 0.45, 2)])
+    # 1.0 for the mug, 1.8 for the hat: the lead of the mug is 0.36.
+    assert (settled.kind, settled.share) == ("unsure", 0.5)
 
 
 def test_the_threshold_decides_whatever_the_learner_said() -> None:
