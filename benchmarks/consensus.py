@@ -18,9 +18,10 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from bundles import IMAGENET, ROOT, converted, say
@@ -114,20 +115,21 @@ def run(arguments: argparse.Namespace) -> None:
 
 
 def ways_of(frames: list[int], shares: list[float]) -> Iterator[Way]:
-    yield Way("single frames", lambda threshold: lambda guesses: own_answer(guesses, threshold))
+    yield Way("single frames", single)
     for count in frames:
         for share in shares:
             text = f"{share:g} of {count}"
-            yield Way(f"votes, {text}", lambda threshold, n=count, s=share: voted(n, s, threshold))
-            yield Way(
-                f"averages, {text}", lambda threshold, n=count, s=share: averaged(n, s, threshold)
-            )
-            yield Way(
-                f"settled, {text}", lambda threshold, n=count, s=share: settled(n, s, threshold)
-            )
+            yield Way(f"votes, {text}", partial(voted, count, share))
+            yield Way(f"averages, {text}", partial(averaged, count, share))
+            yield Way(f"settled, {text}", partial(settled, count, share))
+
+
+def single(threshold: float | None) -> Rule:
+    return partial(own_answer, threshold=threshold)
 
 
 def own_answer(guesses: Guesses, threshold: float | None) -> int:
+    """Return the answer for one frame, below a threshold NO_SLOT."""
     familiarity = guesses[0].familiarity
     refused = threshold is not None and familiarity is not None and familiarity < threshold
     return NO_SLOT if refused else guesses[0].slot
@@ -164,10 +166,10 @@ def averaged(frames: int, share: float, threshold: float | None) -> Rule:
         known = [value for value in familiarity if value is not None]
         if threshold is not None and known and np.mean(known) < threshold:
             return NO_SLOT
-        chances: Counter[int] = Counter()
+        chances: defaultdict[int, float] = defaultdict(float)
         for each in window:
             for guess in each:
-                chances[guess.slot] += guess.probability  # type: ignore[assignment]
+                chances[guess.slot] += guess.probability
         return max(chances, key=chances.__getitem__)
 
     return add

@@ -6,7 +6,7 @@ import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from lrtflite.answers.prediction import NO_SLOT, Prediction
 from lrtflite.arguments import real_number, shown, whole_number
@@ -74,14 +74,18 @@ class Consensus:
         self._settled: int | None = None
 
     @classmethod
-    def of(cls, learner: Learner, **options: Any) -> Consensus:
-        """Return a consensus with the threshold of a learner, else of its bundle, else without.
-
-        `options` are those of `Consensus`.
-        """
-        own = learner.unknown
-        threshold = learner.bundle.manifest.unknown if own is None else own
-        return cls(**{"threshold": threshold, **options})
+    def of(
+        cls,
+        learner: Learner,
+        *,
+        frames: int = FRAMES,
+        share: float = SHARE,
+        threshold: float | None = None,
+    ) -> Consensus:
+        """Return a consensus whose threshold is the learner's by default, else its bundle's."""
+        for default in (learner.unknown, learner.bundle.manifest.unknown):
+            threshold = default if threshold is None else threshold
+        return cls(frames=frames, share=share, threshold=threshold)
 
     def add(self, guesses: Sequence[Prediction]) -> Settled:
         """Take the guesses of `predict` for the next frame, and return the settled answer."""
