@@ -47,9 +47,15 @@ class FrameHints:
 
     def __init__(self) -> None:
         self._size: int | None = None
+        self._fresh = 0
         # Steepness of the sharpest frames along each axis, the sharpest first.
         self._sharpest: list[list[float]] = [[], []]
         self._thumbnails: deque[NDArray[np.float32]] = deque(maxlen=MAX_EARLIER)
+
+    @property
+    def fresh(self) -> int:
+        """Return the number of frames so far that were not the same again."""
+        return self._fresh
 
     def add(self, frame: ArrayLike) -> tuple[str, ...]:
         """Return what is wrong with a frame (H, H, 3) uint8: BLURRED, DARK, SAME; often nothing.
@@ -69,6 +75,8 @@ class FrameHints:
             hints.append(DARK)
         if self._is_same(green):
             hints.append(SAME)
+        else:
+            self._fresh += 1
         return tuple(hints)
 
     def _is_blurred(self, green: Grey) -> bool:

@@ -158,6 +158,7 @@ def test_a_still_hand_is_the_same_after_the_last_frames(videos: Frame) -> None:
         shaken = np.roll(videos[1][0], tuple(rng.integers(0, 2, 2)), axis=(0, 1))
         found.append(SAME in hints.add(shaken))
     assert all(found[LAST:])
+    assert hints.fresh == found.count(False)
 
 
 def test_things_that_turn_are_not_the_same(videos: Frame) -> None:
