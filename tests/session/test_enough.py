@@ -141,7 +141,12 @@ def test_few_rows_of_each_class_are_read(monkeypatch: pytest.MonkeyPatch) -> Non
     memory = memory_of(1, 2, count=100)
     asked: list[int] = []
     read = memory.latents
-    monkeypatch.setattr(memory, "latents", lambda rows: asked.append(len(rows)) or read(rows))
+
+    def counting(rows: NDArray[np.intp]) -> NDArray[np.float32]:
+        asked.append(len(rows))
+        return read(rows)
+
+    monkeypatch.setattr(memory, "latents", counting)
     stored_means(memory, without=None)
     assert asked == [ROWS, ROWS]
 
