@@ -56,9 +56,9 @@ def for_mislabelled(found: Iterable[Mislabelled]) -> Iterator[Action]:
         yield Action(REMOVE, each.label, text, each.pictures)
 
 
-def for_confused(found: Iterable[Confused]) -> Iterator[Action]:
+def for_confused(found: Iterable[Confused], *, what: str = "picture") -> Iterator[Action]:
+    """Yield a line for each confusion; `what` names the frames that were answered."""
     for each in found:
-        what = "picture" if each.pictures else "stored frame"
         named = f" ({first_few(each.pictures, NAMED)})" if each.pictures else ""
         text = (
             f"add pictures of {each.label} that show how it differs from {each.answer}: "

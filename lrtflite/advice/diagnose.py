@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,8 +64,8 @@ def diagnose(
 
 
 def confusions(
-    answers: NDArray[np.int32],
-    slots: NDArray[np.int32],
+    answers: NDArray[np.integer[Any]],
+    slots: NDArray[np.integer[Any]],
     labels: Sequence[str | None],
     names: Sequence[str] = (),
 ) -> list[Confused]:
@@ -161,7 +162,7 @@ def _from_state(learner: Learner) -> Findings:
             (
                 *actions.for_mislabelled(mislabelled),
                 *actions.for_thin(thin, least=FEW),
-                *actions.for_confused(confused),
+                *actions.for_confused(confused, what="stored frame"),
                 *actions.for_unlearned(facts),
             )
         ),
