@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,11 +96,7 @@ def _from_pictures(learner: Learner, pictures: Sequence[Shown], seen: Seen) -> F
     mislabelled = _mislabelled(wrong, seen.slots, labels, seen.names)
     thin = list(_thin(facts, seen))
     alike = {each.label for each in thin}
-    repeats = [
-        each
-        for each in _repeats(seen, labels)
-        if each.label != each.first_label or each.label not in alike
-    ]
+    repeats = list(_repeats(seen, labels, wrong=wrong, alike=alike))
     flawed = _flawed(seen, labels)
     # A picture with a fault of its own does not show that classes are hard to tell apart.
     sound = np.setdiff1d(clear, list(wrong))
@@ -225,16 +221,20 @@ def _thin(facts: Iterable[ClassFacts], seen: Seen) -> Iterator[Thin]:
                 yield Thin(each.label, len(rows), different)
 
 
-def _repeats(seen: Seen, labels: Sequence[str | None]) -> list[Repeat]:
-    return [
-        Repeat(
-            label=str(labels[seen.slots[row]]),
-            picture=seen.names[row],
-            first_label=str(labels[seen.slots[first]]),
-            first=seen.names[first],
-        )
-        for row, first in faults.repeats(seen.thumbnails, seen.colours, seen.videos)
-    ]
+def _repeats(
+    seen: Seen, labels: Sequence[str | None], *, wrong: Collection[int], alike: Collection[str]
+) -> Iterator[Repeat]:
+    """Yield the repeats for which there is no other action.
+
+    `wrong` has the rows that look like another class, `alike` the classes that are mostly repeats.
+    """
+    for row, first in faults.repeats(seen.thumbnails, seen.colours, seen.videos):
+        label, first_label = (str(labels[seen.slots[each]]) for each in (row, first))
+        if label == first_label and label in alike:
+            continue
+        if label != first_label and (row in wrong or first in wrong):
+            continue
+        yield Repeat(label, seen.names[row], first_label, seen.names[first])
 
 
 def _flawed(seen: Seen, labels: Sequence[str | None]) -> tuple[Flawed, ...]:

@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,7 +119,7 @@ class KeptPictures:
             f"Expected the id of a kept picture, got {shown(identity)}", "list the pictures again"
         )
 
-    def add(self, slot: int, picture: NDArray[np.uint8] | bytes) -> KeptPicture:
+    def add(self, slot: int, picture: NDArray[Any] | bytes) -> KeptPicture:
         """Keep a picture (H, W, 3) uint8 as PNG, or the bytes of a PNG or JPEG file as they are.
 
         Return the picture of the slot that has the same content, if there is one.
@@ -199,7 +200,7 @@ def _folders(folder: Path) -> list[Path]:
     return [path for path in folder.iterdir() if path.is_dir() and not path.is_symlink()]
 
 
-def _png(picture: NDArray[np.uint8]) -> bytes:
+def _png(picture: NDArray[Any]) -> bytes:
     try:
         from PIL import Image
     except ImportError:
