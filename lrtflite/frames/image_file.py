@@ -5,12 +5,13 @@ Pillow is imported when the first picture is read.
 
 from __future__ import annotations
 
+import io
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,10 +47,13 @@ def read_image(path: str | PathLike[str], size: int) -> NDArray[np.uint8]:
 
 
 @contextmanager
-def open_image(path: Path) -> Iterator[Image]:
-    """Open a Pillow image; turn an error while it is open into UnreadableFile."""
+def open_image(path: Path, content: bytes | None = None) -> Iterator[Image]:
+    """Open a Pillow image; turn an error while it is open into UnreadableFile.
+
+    With `content`, the bytes of a picture that is not a file, `path` only names it in errors.
+    """
     try:
-        with _opened(path) as image:
+        with _opened(path if content is None else io.BytesIO(content)) as image:
             if image.format in REFUSED:
                 raise ValueError(f"{image.format} is not a format of pixels")
             check_pixels(*image.size)
@@ -60,7 +64,7 @@ def open_image(path: Path) -> Iterator[Image]:
         raise unreadable("image", path, error) from error
 
 
-def _opened(path: Path) -> Image:
+def _opened(file: Path | BinaryIO) -> Image:
     """Open an image within MAX_PIXELS instead of Pillow's own limits."""
     try:
         from PIL import Image
@@ -69,7 +73,7 @@ def _opened(path: Path) -> Image:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         try:
-            return Image.open(path)
+            return Image.open(file)
         except Image.DecompressionBombError:
             raise ValueError(f"more than {MAX_PIXELS / 1e6:.0f} million pixels") from None
 
