@@ -11,6 +11,7 @@ LrtfliteError
 │   └── StateInPlace   a change that was made, but that a power cut may still undo
 ├── DataError          a data set that is missing or not laid out as expected
 │   └── UnreadableFile a picture or video that is missing, damaged or of an unknown kind
+├── CameraError        a camera or video without pictures, or one that stopped
 ├── NotRegular         a link, FIFO, device or folder where a file was expected
 ├── TooShort           a file that ends before the bytes that were asked for
 ├── SessionCancelled   learning stopped on request
@@ -85,6 +86,10 @@ class UnreadableFile(DataError):
     def __init__(self, problem: str, advice: str | None = None, *, reason: str = "") -> None:
         super().__init__(problem, advice)
         self.reason = reason
+
+
+class CameraError(LrtfliteError):
+    """A camera or video without pictures, or one that stopped delivering them."""
 
 
 class NotRegular(LrtfliteError):

@@ -41,7 +41,8 @@ class Rule:
 # Rules by part. "lrtflite.host" is its own part; "lrtflite" is the device side.
 RULES = {
     "lrtflite": Rule(
-        frozenset({"numpy", "lrtflite"}), frozenset({"PIL", "av", "cryptography", "h5py"})
+        frozenset({"numpy", "lrtflite"}),
+        frozenset({"PIL", "av", "cryptography", "cv2", "h5py", "picamera2"}),
     ),
     "lrtflite.host": Rule(frozenset({"numpy", "lrtflite", "lrtflite.host", *HOST})),
     "lrtflite_converters": Rule(
