@@ -27,7 +27,10 @@ def network_options(command: Any) -> Any:
             help="Address to listen on; 0.0.0.0 for every network of this machine.",
         ),
         click.option(
-            "--port", type=click.IntRange(0, 65535), default=8765, show_default=True,
+            "--port",
+            type=click.IntRange(0, 65535),
+            default=8765,
+            show_default=True,
             help="Port to listen on; 0 for any free one.",
         ),
         click.option(

@@ -10,7 +10,6 @@ from starlette.responses import Response
 
 from lrtflite import errors
 from lrtflite.errors import LrtfliteError
-from lrtflite_serve.service.stand_ins import CameraError
 
 _log = logging.getLogger("lrtflite")
 # Status of each kind of error; the first match along the classes of an error counts.
@@ -26,7 +25,7 @@ STATUS: dict[type[Exception], int] = {
     errors.TooManyClients: 429,
     errors.NotOffered: 501,
     errors.MissingExtra: 501,
-    CameraError: 503,
+    errors.CameraError: 503,
     errors.DiskFull: 507,
 }
 

@@ -48,7 +48,9 @@ class PageApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         if scope["path"] == "/api" or scope["path"].startswith("/api/"):
-            response = error_json(404, "Missing", "There is no such endpoint", "see /api/openapi.json")
+            response = error_json(
+                404, "Missing", "There is no such endpoint", "see /api/openapi.json"
+            )
         else:
             response = await page_file(self._folder, request)
         await response(scope, receive, send)
@@ -68,5 +70,3 @@ def application(
     routes = [Route(path, PathApp(api, handlers)) for path, handlers in by_path.items()]
     router = Router(routes, redirect_slashes=False, default=PageApp(folder or page_folder()))
     return Guard(router, names=names, token=token)
-
-

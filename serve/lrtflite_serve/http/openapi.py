@@ -52,9 +52,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
     "About": _object(
         name=_TEXT,
         version=_TEXT,
-        bundle=_object(
-            id=_TEXT, strategy=_TEXT, network=_TEXT, input_size=_WHOLE, slots=_WHOLE
-        ),
+        bundle=_object(id=_TEXT, strategy=_TEXT, network=_TEXT, input_size=_WHOLE, slots=_WHOLE),
         state=_TEXT,
         device=_MAYBE_TEXT,
         reports_familiarity=_YES,

@@ -42,7 +42,9 @@ async def page_file(folder: Path, request: Request) -> Response:
     wanted = request.url.path.lstrip("/") or "index.html"
     path = _inside(folder, wanted)
     if path is None:
-        advice = "open /api, or install the package with its page" if wanted == "index.html" else None
+        advice = (
+            "open /api, or install the package with its page" if wanted == "index.html" else None
+        )
         return error_json(404, "Missing", f"There is no {wanted[:60]} here", advice)
     facts = path.stat()
     tag = f'"{facts.st_mtime_ns:x}-{facts.st_size:x}"'

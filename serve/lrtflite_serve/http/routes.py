@@ -101,7 +101,11 @@ ENDPOINTS = (
         errors=(503,),
     ),
     Endpoint(
-        "GET", "/api/events", answers.events, "Events as they happen.", "text/event-stream",
+        "GET",
+        "/api/events",
+        answers.events,
+        "Events as they happen.",
+        "text/event-stream",
         errors=(429,),
     ),
     Endpoint("GET", "/api/tray", tray.tray, "Frames that wait for a name.", "Tray"),
@@ -148,7 +152,11 @@ ENDPOINTS = (
         errors=(404, 409, 501),
     ),
     Endpoint(
-        "GET", "/api/diagnosis", answers.diagnosis, "Reasons for wrong answers.", JSON,
+        "GET",
+        "/api/diagnosis",
+        answers.diagnosis,
+        "Reasons for wrong answers.",
+        JSON,
         errors=(409, 501),
     ),
     Endpoint(

@@ -7,11 +7,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from lrtflite import fit_frame
-from lrtflite.errors import LrtfliteError
+from lrtflite import fit_frame, open_camera
+from lrtflite.errors import CameraError, LrtfliteError
 from lrtflite_serve.service.pixels import Frame, as_jpeg, shown_picture
 from lrtflite_serve.service.recording import Recording
-from lrtflite_serve.service.stand_ins import CameraError, open_camera
 
 # Answers per second while somebody listens.
 ANSWERS = 10.0

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite.errors import InputError
+from lrtflite.errors import InputError, TooLarge
 from lrtflite.frames.image_file import decode_image
-from lrtflite.errors import TooLarge
 
 Frame = NDArray[np.uint8]
 RAW = "application/octet-stream"
@@ -60,11 +59,9 @@ def as_png(frame: Frame) -> bytes:
     return _encoded(frame, "PNG", compress_level=1)
 
 
-def from_png(content: bytes) -> Frame:
-    from PIL import Image
-
-    with Image.open(io.BytesIO(content), formats=("PNG",)) as image:
-        return np.asarray(image.convert("RGB"))
+def frame_of_picture(content: bytes, size: int) -> Frame:
+    """Return the frame in a kept picture; a PNG of a frame gives the same frame."""
+    return decode_image(content, size, formats=("PNG", "JPEG"), most_pixels=MAX_PIXELS)
 
 
 def shown_picture(picture: Frame) -> Frame:

@@ -11,15 +11,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite import Learner, SessionReport
+from lrtflite import Learner, Lesson, SessionReport
 from lrtflite.errors import Busy, InputError, LrtfliteError, SessionCancelled, TooLarge
+from lrtflite.frames.hints import FrameHints
 from lrtflite.labels import Label
+from lrtflite.session.enough import EnoughFrames
 from lrtflite.state.slots import Slots
 from lrtflite_serve.service.pixels import Frame, as_png
-from lrtflite_serve.service.stand_ins import EnoughFrames, FrameHints, Lesson
 
 # Most frames of one lesson: ten minutes at five per second.
 MAX_FRAMES = 3000
+# Different frames without which a lesson has not enough.
+MIN_FRESH = 15
 # Most latents that are kept to see what the thing is confused with.
 MAX_LATENTS = 64
 RECORDING, LEARNING, LEARNED = "recording", "learning", "learned"
@@ -73,7 +76,8 @@ class Recording:
         self.lock = threading.Lock()
         self.ended = threading.Event()
         self._keep = keep
-        self._hints, self._enough = FrameHints(), EnoughFrames()
+        self._hints = FrameHints()
+        self._enough = EnoughFrames(learner.memory, slot=None if place.new else place.slot)
         self._newest_hints: tuple[str, ...] = ()
         self._lesson = Lesson(learner, **place.target, on_latent=self._see)
 
@@ -165,7 +169,7 @@ class Recording:
             "frames": self.frames,
             "extracted": self._lesson.extracted,
             "hints": list(self._newest_hints),
-            "enough": bool(self._enough.enough),
+            "enough": self._enough.enough and self._hints.fresh >= MIN_FRESH,
             "seconds": round(self.seconds, 2),
         }
 

@@ -13,16 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import Learner, SessionReport, __version__
-from lrtflite.errors import LrtfliteError, Missing, NotOffered
+from lrtflite.errors import CameraError, LrtfliteError, Missing, NotOffered
 from lrtflite.labels import Label
+from lrtflite_serve.service.album import Album
 from lrtflite_serve.service.answers import answer_json, confused_with, familiarity_of
 from lrtflite_serve.service.device import DeviceCamera
 from lrtflite_serve.service.events import Events
 from lrtflite_serve.service.lessons import Lessons
-from lrtflite_serve.service.pictures import KeptPictures
-from lrtflite_serve.service.pixels import Frame, as_png, from_png
+from lrtflite_serve.service.pixels import Frame, as_png, frame_of_picture
 from lrtflite_serve.service.recording import LEARNED, Place, Recording
-from lrtflite_serve.service.stand_ins import CameraError
 from lrtflite_serve.service.streams import Streams, settled_json
 from lrtflite_serve.service.thumbnails import Thumbnails
 from lrtflite_serve.service.transfers import (
@@ -52,7 +51,7 @@ class Service:
         self.size = learner.bundle.manifest.input_size
         self.events, self.turns, self.tray = Events(), Turns(), Tray()
         self.streams, self.thumbnails = Streams(), Thumbnails()
-        self.pictures: KeptPictures | None = None
+        self.pictures: Album | None = None
         self.open_pictures()
         self.lessons = Lessons(self.turns, self._complete, self._lesson_changed)
         self.last_change: str | None = None
@@ -63,6 +62,8 @@ class Service:
     def about(self, *, token_required: bool, secure: bool) -> dict[str, Any]:
         """Return the facts that a client needs first."""
         manifest, settings = self.learner.bundle.manifest, self.settings
+        own = self.learner.unknown
+        unknown = manifest.unknown if own is None else own
         return {
             "name": "lrtflite",
             "version": __version__,
@@ -76,7 +77,7 @@ class Service:
             "state": str(settings.state),
             "device": settings.options.device,
             "reports_familiarity": self.learner.reports_familiarity,
-            "unknown": self.learner.unknown,
+            "unknown": unknown,
             "teach": {"seconds": settings.seconds, "fps": settings.fps},
             "camera": settings.camera,
             "keep_pictures": self.pictures is not None,
@@ -103,7 +104,7 @@ class Service:
                     "pictures": patterns.get(label, 0),
                     "learned": label in learned,
                     "thumbnail": self.thumbnails.version(label),
-                    "kept": self.pictures.count(label) if self.pictures else 0,
+                    "kept": self.pictures.count(slot) if self.pictures else 0,
                 }
                 for slot, label in enumerate(labels)
                 if label is not None
@@ -162,7 +163,8 @@ class Service:
             self.learner.rename(new=label, slot=slot)
             new = str(self.learner.labels[slot])
             self.thumbnails.rename(old, new)
-            self._follow(old, new)
+            if self.pictures is not None:
+                self.pictures.settle()
             return self._changed(f"renamed {old} to {new}")
 
     def forget(self, slot: int) -> dict[str, Any]:
@@ -170,7 +172,8 @@ class Service:
             old = self._label(slot)
             self.learner.forget(slot=slot)
             self.thumbnails.rename(old, None)
-            self._follow(old, None)
+            if self.pictures is not None:
+                self.pictures.forget(slot)
             return self._changed(f"forgot {old}")
 
     def undo(self) -> dict[str, Any]:
@@ -211,12 +214,12 @@ class Service:
         pictures = self.kept()
         with self.turns.change(f"learn class {slot} again"):
             label = self._label(slot)
-            ids = pictures.ids(label)
+            ids = pictures.ids(slot)
             if not ids:
                 raise NotOffered(
                     f"Expected kept pictures of {label}, got none", "teach it with new frames"
                 )
-            frames = [from_png(pictures.content(each)) for each in ids]
+            frames = [frame_of_picture(pictures.content(each), self.size) for each in ids]
             with disk_errors(f"learn {label} again"):
                 self.learner.forget(slot=slot)
                 try:
@@ -225,7 +228,7 @@ class Service:
                     self.learner.undo()
                     raise
 
-    def kept(self) -> KeptPictures:
+    def kept(self) -> Album:
         """Return the kept pictures, or raise NotOffered."""
         if self.pictures is None:
             raise NotOffered(
@@ -238,22 +241,23 @@ class Service:
         self.thumbnails.clear()
         if not self.settings.keep_pictures:
             return
-        self.pictures = KeptPictures(self.settings.beside("pictures"))
-        for label in self.learner.labels:
-            ids = self.pictures.ids(label) if label is not None else []
+        self.pictures = Album(self.settings.beside("pictures"))
+        for slot, label in enumerate(self.learner.labels):
+            ids = self.pictures.ids(slot)
             if label is not None and ids:
                 with suppress(LrtfliteError, OSError, ValueError):
                     middle = self.pictures.content(ids[len(ids) // 2])
-                    self.thumbnails.fill(label, from_png(middle))
+                    self.thumbnails.fill(label, frame_of_picture(middle, self.size))
 
     def remove_picture(self, picture: str) -> dict[str, Any]:
         with disk_errors("delete a picture"):
-            self.kept().remove(picture)
+            self.kept().delete(picture)
         return self._tell_classes()
 
     def move_picture(self, picture: str, slot: int) -> dict[str, Any]:
         with disk_errors("move a picture"):
-            self.kept().move(picture, self.label_of(slot))
+            self.label_of(slot)
+            self.kept().move(picture, slot)
         return self._tell_classes()
 
     def export_state(self, out: Path) -> None:
@@ -321,9 +325,9 @@ class Service:
         self.thumbnails.set(place.label, sample)
         if self.pictures is not None:
             try:
-                self.pictures.add(place.label, kept)
-            except OSError as error:
-                notes.append(f"Learned, but kept no pictures: {error.strerror or error}.")
+                self.pictures.add(place.slot, kept, new=place.new)
+            except LrtfliteError as error:
+                notes.append(f"Learned, but not all pictures were kept. {error.problem}.")
         confused = confused_with(self.learner, np.array(latents), place.slot) if latents else []
         spent = 1e3 * (time.perf_counter() - started)
         return {
@@ -347,10 +351,6 @@ class Service:
         found = self.classes()
         self.events.publish("classes", found)
         return found
-
-    def _follow(self, old: str, new: str | None) -> None:
-        if self.pictures is not None:
-            self.pictures.rename(old, new)
 
     def _label(self, slot: int) -> str:
         labels = self.learner.labels
@@ -389,4 +389,3 @@ class Service:
         label = next((guess.label for guess in guesses if guess.slot >= 0), None)
         if self.tray.offer(frame, kind, label, familiarity_of(guesses)):
             self.events.publish("tray", {"count": len(self.tray)})
-

@@ -6,8 +6,7 @@ import threading
 from collections import OrderedDict
 from typing import Any
 
-from lrtflite import Learner, Prediction
-from lrtflite_serve.service.stand_ins import Consensus, Settled
+from lrtflite import Consensus, Learner, Prediction, Settled
 
 MAX_STREAMS = 64
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lrtflite_serve.service.pixels import Frame
 from lrtflite.errors import Missing
+from lrtflite_serve.service.pixels import Frame
 
 MAX_FRAMES = 24
 # Least seconds between two frames of the tray.
@@ -57,9 +57,7 @@ class Tray:
     def __len__(self) -> int:
         return len(self._frames)
 
-    def offer(
-        self, frame: Frame, kind: str, label: str | None, familiarity: float | None
-    ) -> bool:
+    def offer(self, frame: Frame, kind: str, label: str | None, familiarity: float | None) -> bool:
         """Take a frame unless one was just taken or it looks like another; return whether."""
         with self._lock:
             now = self._clock()

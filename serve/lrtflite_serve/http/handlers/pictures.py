@@ -10,6 +10,7 @@ from lrtflite_serve.http.answering import as_json
 from lrtflite_serve.http.api import Api
 from lrtflite_serve.http.bodies import number_of, read_fields
 from lrtflite_serve.http.handlers.classes import slot_of
+from lrtflite_serve.service.album import type_of
 
 
 async def pictures(api: Api, request: Request) -> Response:
@@ -17,13 +18,14 @@ async def pictures(api: Api, request: Request) -> Response:
     if slot is None:
         raise InputError("Expected the query parameter slot, got none", "give the slot of a class")
     kept = api.service.kept()
-    ids = kept.ids(api.service.label_of(slot))
+    api.service.label_of(slot)  # raises Missing for a free slot
+    ids = await api.slow(kept.ids, slot)
     return as_json([{"id": each, "slot": slot} for each in ids])
 
 
 async def picture(api: Api, request: Request) -> Response:
     content = await api.slow(api.service.kept().content, request.path_params["picture"])
-    return Response(content, headers={"cache-control": "no-store"}, media_type="image/png")
+    return Response(content, headers={"cache-control": "no-store"}, media_type=type_of(content))
 
 
 async def remove(api: Api, request: Request) -> Response:
