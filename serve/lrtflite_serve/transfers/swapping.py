@@ -12,6 +12,7 @@ from pathlib import Path
 from lrtflite import Learner
 from lrtflite.files.atomic import flush_folder
 from lrtflite.files.scratch import scratch_folder
+from lrtflite_serve.service.disk import disk_errors
 from lrtflite_serve.transfers.archive import unpack_state
 
 # Prefix of the folder in which an uploaded state is unpacked, next to the state.
