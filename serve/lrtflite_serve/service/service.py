@@ -173,8 +173,15 @@ class Service:
                     middle = self.album.content(ids[len(ids) // 2])
                     self.thumbnails.fill(label, frame_of_picture(middle, self.size))
 
-    def diagnose(self) -> dict[str, Any]:
-        raise NotOffered("This version has no diagnosis", "run `lrtflite evaluate`")
+    def diagnose(self) -> str:
+        """Return what to improve, as JSON; from kept pictures where there are any."""
+        from lrtflite.advice import diagnose, shown_kept
+
+        shown = None
+        with self.turns.change("diagnose"):
+            if self.album is not None:
+                shown = shown_kept(self.album.kept, self.learner.labels) or None
+            return diagnose(self.learner, shown).to_json()
 
     def label_of(self, slot: int) -> str:
         """Return the label of a slot, or raise Missing."""
