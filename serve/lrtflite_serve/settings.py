@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lrtflite.arguments import real_number
 from lrtflite.options import LearnerOptions
+from lrtflite_serve.mqtt.broker import Broker
 
 LOOPBACK = "127.0.0.1"
 PORT = 8765
@@ -36,6 +37,7 @@ class Settings:
     certificate: Path | None = None
     key: Path | None = None
     notes: tuple[str, ...] = ()
+    mqtt: Broker | None = None
 
     def __post_init__(self) -> None:
         real_number("seconds", self.seconds, least=0.1, most=600)

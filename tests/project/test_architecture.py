@@ -87,7 +87,7 @@ RULES = {
     ),
     "lrtflite_serve": Rule(
         frozenset({"numpy", "lrtflite", "lrtflite_serve", "starlette", "uvicorn", "h11"}),
-        frozenset({"PIL", "cryptography"}),
+        frozenset({"PIL", "cryptography", "paho"}),
     ),
 }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrtflite_cli.options.learner import all_of, chosen_learner, learner_options
+from lrtflite_cli.options.mqtt import broker_of, mqtt_options
 from lrtflite_cli.options.state import unknown_option
 from lrtflite_cli.terminal.output import say
 
@@ -93,6 +94,7 @@ def network_options(command: Any) -> Any:
     help="Keep the pictures of each class, in a folder beside the state.",
 )
 @network_options
+@mqtt_options
 @unknown_option
 @learner_options(replay_size="state's, or bundle's", policy="state's, or bundle's")
 def command(bundle: str | None, **given: Any) -> None:
@@ -109,16 +111,17 @@ def command(bundle: str | None, **given: Any) -> None:
     from lrtflite_serve.run import serve
     from lrtflite_serve.settings import Settings
 
+    broker = broker_of(given)
     options = chosen_learner(given)
     names = ("state", "camera", "seconds", "fps", "keep_pictures", "host", "port", "names", "tls")
     chosen = {name: given[name] for name in (*names, "certificate", "key")}
     stopping = Event()
     with asking(stopping, say=lambda: None):
         for path, notes in _bundle(bundle):
-            settings = Settings(bundle=path, options=options, notes=notes, **chosen)
+            settings = Settings(bundle=path, options=options, notes=notes, mqtt=broker, **chosen)
             for note in notes:
                 say(f"Note: {note}", err=True)
-            serve(settings, on_start=_started, stopping=stopping)
+            serve(settings, on_start=_started, say=_note, stopping=stopping)
     raise Interrupted(MESSAGE)
 
 
@@ -139,6 +142,10 @@ def _bundle(given: str | None) -> Iterator[tuple[str | Path, tuple[str, ...]]]:
                 "extra photos, or give a bundle."
             )
             yield path, (note,)
+
+
+def _note(line: str) -> None:
+    say(f"Note: {line}", err=True)
 
 
 def _started(started: Started) -> None:
