@@ -138,6 +138,16 @@ class Learner:
         """Return the labels that `predict` can answer with."""
         return self.committed.learned_labels
 
+    @property
+    def patterns(self) -> dict[str, int]:
+        """Return the number of patterns that each label was taught with."""
+        return self.committed.history.patterns
+
+    @property
+    def can_undo(self) -> bool:
+        """Return whether `undo` has a change to take back."""
+        return self.committed.can_undo
+
     def extract(self, frames: NDArray[np.uint8]) -> NDArray[Any]:
         """Return latents (n, ...) of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
         manifest = self.bundle.manifest
