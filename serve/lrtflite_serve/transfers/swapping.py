@@ -34,9 +34,27 @@ def unpacked(archive: Path, state: Path, opened: Open) -> Iterator[Path]:
         folder = scratch / "state"
         folder.mkdir()
         unpack_state(archive, folder)
+        _check_whole(folder)
         opened(folder, True).close()
         (folder / "checked.json").unlink(missing_ok=True)
         yield folder
+
+
+def _check_whole(folder: Path) -> None:
+    """Raise StateError unless the newest generation in a folder is whole.
+
+    A learner would fall back to an earlier one, or go on without lost rows; an upload is sent again.
+    """
+    found = StateFolder(folder)
+    newest = next(found.opened(), None)
+    if newest is None or found.damaged:
+        raise StateError("Expected a whole state, got a damaged one", "download it again")
+    try:
+        read_opened(newest)
+    except DamagedState as error:
+        raise StateError(
+            "Expected a whole state, got a damaged one", "download it again"
+        ) from error
 
 
 def swap(new: Path, state: Path) -> Path:
