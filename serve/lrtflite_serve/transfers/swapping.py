@@ -10,8 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lrtflite import Learner
+from lrtflite.errors import DamagedState, StateError
 from lrtflite.files.atomic import flush_folder
 from lrtflite.files.scratch import scratch_folder
+from lrtflite.state.folder import StateFolder
+from lrtflite.state.reading import read_opened
 from lrtflite_serve.service.disk import disk_errors
 from lrtflite_serve.transfers.archive import unpack_state
 
@@ -43,7 +46,7 @@ def unpacked(archive: Path, state: Path, opened: Open) -> Iterator[Path]:
 def _check_whole(folder: Path) -> None:
     """Raise StateError unless the newest generation in a folder is whole.
 
-    A learner would fall back to an earlier one, or go on without lost rows; an upload is sent again.
+    A learner would use an earlier one, or go on without lost rows; an upload is sent again.
     """
     found = StateFolder(folder)
     newest = next(found.opened(), None)
