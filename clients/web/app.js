@@ -88,7 +88,7 @@ class Page {
     teacher.addEventListener('failed', ({ detail }) => this.failed(detail));
     predictor.addEventListener('answer', ({ detail }) => this.answer.show(detail));
     predictor.addEventListener('trouble', ({ detail }) => this.trouble(detail));
-    setInterval(() => this.stage.showSpeed(predictor.speed), 1000);
+    setInterval(() => this.answer.showSpeed(predictor.speed), 1000);
   }
 
   async start() {

@@ -4,7 +4,7 @@
 const RULES = new Intl.PluralRules('en');
 const number = new Intl.NumberFormat('en');
 const share = new Intl.NumberFormat('en', { style: 'percent', maximumFractionDigits: 0 });
-const decimals = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 });
+const decimals = new Intl.NumberFormat('en', { maximumFractionDigits: 2 });
 
 const count = (n, forms) => (forms[RULES.select(n)] ?? forms.other).replace('#', number.format(n));
 const list = (names) => new Intl.ListFormat('en').format(names);
@@ -12,7 +12,7 @@ const pictures = (n) => count(n, { one: '# picture', other: '# pictures' });
 const classes = (n) => count(n, { one: '# thing', other: '# things' });
 
 export const text = {
-  title: 'Teach it by showing',
+  title: 'Teach by showing',
   percent: (value) => share.format(value),
   pictures,
   list,
@@ -54,7 +54,8 @@ export const text = {
     familiarity: 'Looks familiar',
     familiarityValue: (value) => share.format(value),
     guesses: 'Best three guesses',
-    speed: (perSecond) => `${number.format(Math.round(perSecond))} answers a second`,
+    speed: (perSecond) => `${number.format(Math.round(perSecond))} / s`,
+    speedHint: 'Answers a second',
     paused: 'Paused',
     waiting: 'Waiting for a picture …',
     said: {
@@ -152,7 +153,7 @@ export const text = {
     title: (label) => `Learned ${label}`,
     time: (milliseconds) =>
       milliseconds < 10000
-        ? `in ${decimals.format(milliseconds / 1000)} s`
+        ? `in ${decimals.format(Math.max(0.01, milliseconds / 1000))} s`
         : `in ${number.format(Math.round(milliseconds / 1000))} s`,
     fresh: (n) => `It is new, from ${pictures(n)}.`,
     more: (n, all) => `${pictures(n)} were added; it has ${number.format(all)} now.`,

@@ -13,6 +13,7 @@ export class AnswerPanel {
   constructor() {
     this.title = h('p', { class: 'settled' });
     this.sub = h('p', { class: 'settled-sub' });
+    this.speed = h('p', { class: 'speed', title: text.live.speedHint });
     this.badge = h('span', { class: 'badge', 'aria-hidden': 'true' });
     // Said once for each change, not for each frame.
     this.said = h('p', { class: 'visually-hidden', role: 'status', 'aria-live': 'polite', id: 'said-answer' });
@@ -27,7 +28,7 @@ export class AnswerPanel {
     this.element = h(
       'div',
       { class: 'answer card', 'data-kind': 'empty' },
-      h('div', { class: 'answer-head' }, this.badge, h('div', {}, this.title, this.sub)),
+      h('div', { class: 'answer-head' }, this.badge, h('div', { class: 'answer-words' }, this.title, this.sub), this.speed),
       this.said,
       this.details,
     );
@@ -69,6 +70,10 @@ export class AnswerPanel {
     this.drawSettled(answer.settled, answer.answers[0]);
     this.drawGuesses();
     this.familiarity.draw(answer.familiarity);
+  }
+
+  showSpeed(perSecond) {
+    setText(this.speed, perSecond > 0 ? text.live.speed(perSecond) : '');
   }
 
   drawSettled(settled, best) {

@@ -19,13 +19,12 @@ export class Stage {
     this.hint = h('p', { class: 'stage-hint', hidden: true, role: 'status' });
     this.square = h('div', { class: 'square', 'aria-hidden': 'true' }, h('i'), h('i'), h('i'), h('i'), this.ring);
     this.cover = h('div', { class: 'cover' });
-    this.speed = h('p', { class: 'speed', 'aria-hidden': 'true', hidden: true });
     this.switch = h(
       'button',
       { type: 'button', class: 'icon-button on-picture switch', hidden: true, 'aria-label': text.live.switch, title: text.live.switch, onclick: onSwitch },
       icon('flip'),
     );
-    this.element = h('div', { class: 'stage' }, this.holder, this.square, this.hint, this.speed, this.switch, this.cover);
+    this.element = h('div', { class: 'stage' }, this.holder, this.square, this.hint, this.switch, this.cover);
   }
 
   /** Show a camera's picture. */
@@ -78,10 +77,5 @@ export class Stage {
   showHint(sentence) {
     show(this.hint, Boolean(sentence));
     setText(this.hint, sentence ?? '');
-  }
-
-  showSpeed(perSecond) {
-    show(this.speed, perSecond > 0);
-    setText(this.speed, perSecond > 0 ? text.live.speed(perSecond) : '');
   }
 }

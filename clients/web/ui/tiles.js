@@ -18,14 +18,14 @@ export class Tiles {
     this.empty = [];
     this.summary = h('p', { class: 'section-sub' });
     this.list = h('ul', { class: 'tiles' });
-    this.add = h('li', { class: 'tile-place' },
-      h('button', { type: 'button', class: 'tile add', 'data-part': 'add', onclick: actions.add },
-        h('span', { class: 'tile-face' }, icon('images')), h('span', { class: 'tile-name' }, text.tiles.add)));
+    this.add = h('button', { type: 'button', class: 'button small', 'data-part': 'add', onclick: actions.add },
+      icon('images'), text.tiles.add);
     this.hint = h('p', { class: 'hint', id: 'tiles-hint' }, text.tiles.hint);
     this.element = h(
       'section',
       { class: 'things', id: 'things', 'aria-labelledby': 'things-title', tabIndex: -1 },
-      h('div', { class: 'section-head' }, h('h2', { id: 'things-title' }, text.tiles.section), this.summary),
+      h('div', { class: 'section-head' },
+        h('div', {}, h('h2', { id: 'things-title' }, text.tiles.section), this.summary), this.add),
       this.list,
       this.hint,
     );
@@ -57,7 +57,7 @@ export class Tiles {
     while (this.empty.length < wanted) {
       this.empty.push(new EmptyTile(this));
     }
-    const places = [...learned.map((entry) => this.bySlot.get(entry.slot).element), ...this.empty.map((tile) => tile.element), this.add];
+    const places = [...learned.map((entry) => this.bySlot.get(entry.slot).element), ...this.empty.map((tile) => tile.element)];
     places.forEach((place, at) => {
       if (this.list.children[at] !== place) {
         this.list.insertBefore(place, this.list.children[at] ?? null);
