@@ -157,7 +157,7 @@ def to_vectors(latents: NDArray[Any], zero: int = 0) -> NDArray[np.float64]:
     """
     pixels = tuple(range(1, latents.ndim - 1))
     pooled = latents.mean(axis=pixels, dtype=np.float64) - zero
-    return _unit(np.sign(pooled) * np.sqrt(np.abs(pooled)))
+    return unit(np.sign(pooled) * np.sqrt(np.abs(pooled)))
 
 
 def disagreements(
@@ -173,9 +173,9 @@ def disagreements(
     """
     classes, sums, counts = _sums(vectors, slots, stored, stored_slots)
     own = np.searchsorted(classes, slots)
-    cosines = vectors @ _unit(sums).T
+    cosines = vectors @ unit(sums).T
     rows = np.arange(len(slots))
-    cosines[rows, own] = (vectors * _unit(sums[own] - vectors)).sum(axis=1)
+    cosines[rows, own] = (vectors * unit(sums[own] - vectors)).sum(axis=1)
     best = cosines.argmax(axis=1)
     judged = np.where(counts[own] > 1, classes[best], NOT_JUDGED)
     return wrong_answers(judged, slots, names)
@@ -205,10 +205,10 @@ def neighbours(
     new = np.setdiff1d(slots, known)
     if not len(known):
         return []
-    centres = _unit(np.stack([stored[stored_slots == slot].sum(axis=0) for slot in known]))
+    centres = unit(np.stack([stored[stored_slots == slot].sum(axis=0) for slot in known]))
     found = []
     for slot in new:
-        cosines = centres @ _unit(vectors[slots == slot].sum(axis=0))
+        cosines = centres @ unit(vectors[slots == slot].sum(axis=0))
         for place in np.argsort(-cosines, kind="stable")[:NEAREST]:
             found.append(Neighbour(names[slot], names[known[place]], float(cosines[place])))
     return found
@@ -228,7 +228,8 @@ def _sums(
     return classes, sums, counts
 
 
-def _unit(x: NDArray[np.float64]) -> NDArray[np.float64]:
+def unit(x: NDArray[Any]) -> NDArray[Any]:
+    """Return the vectors (..., F) scaled to length 1; zeros stay zeros."""
     length = np.linalg.norm(x, axis=-1, keepdims=True)
     return np.asarray(x / np.maximum(length, 1e-12))
 

@@ -1,0 +1,1 @@
+"""What to improve in what a learner was taught."""
