@@ -131,7 +131,7 @@ class Page {
     if (this.teacher.busy) {
       return;
     }
-    if (!this.state.camera) {
+    if (!this.state.camera && !this.state.cameraComing) {
       this.addFiles();
       return;
     }
@@ -156,7 +156,7 @@ class Page {
   }
 
   teachHeld(entry) {
-    if (this.teacher.busy || !this.state.camera) {
+    if (this.teacher.busy || !(this.state.camera || this.state.cameraComing)) {
       return;
     }
     const label = entry?.label ?? this.state.freshName(text.fresh.suggested);

@@ -50,8 +50,8 @@ export const text = {
     unknown: 'Unknown',
     unknownHint: 'This does not look like anything it has learned.',
     unsureHint: (label) => (label ? `Perhaps ${label}` : 'Hold still for a moment.'),
-    agreement: (value) => `${share.format(value)} of the last pictures agree`,
-    familiarity: 'Looks familiar',
+    agreement: (value) => `${share.format(value)} of pictures agree`,
+    familiarity: 'Familiar',
     familiarityValue: (value) => share.format(value),
     guesses: 'Best three guesses',
     speed: (perSecond) => `${number.format(Math.round(perSecond))} / s`,
@@ -91,7 +91,7 @@ export const text = {
   tiles: {
     section: 'Things it knows',
     summary: (known, free) =>
-      known ? `${classes(known)} · room for ${number.format(free)} more` : `room for ${classes(free)}`,
+      known ? `${number.format(known)} · room for ${number.format(free)} more` : `room for ${classes(free)}`,
     fresh: 'New thing',
     freshHint: 'Tap to name and teach, or hold to teach now',
     add: 'Add pictures',

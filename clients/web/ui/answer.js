@@ -101,7 +101,8 @@ export class AnswerPanel {
 
   /** Mix the newest probabilities into the bars, and keep their order unless one clearly leads. */
   smooth(answers) {
-    const newest = new Map(answers.map((guess) => [guess.slot, guess]));
+    // "unknown" is an answer without a slot; the settled answer says it.
+    const newest = new Map(answers.filter((guess) => guess.slot >= 0).map((guess) => [guess.slot, guess]));
     for (const [slot, share] of this.shares) {
       share.value += SMOOTH * ((newest.get(slot)?.probability ?? 0) - share.value);
       if (share.value < 0.005 && !newest.has(slot)) {

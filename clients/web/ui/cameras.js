@@ -38,7 +38,17 @@ export class Cameras {
     return this.state.choices.mirror ?? camera.mirrored;
   }
 
-  async open() {
+  open() {
+    const coming = this.openWanted().finally(() => {
+      if (this.state.cameraComing === coming) {
+        this.state.cameraComing = null;
+      }
+    });
+    this.state.cameraComing = coming;
+    return coming;
+  }
+
+  async openWanted() {
     this.opening += 1;
     const turn = this.opening;
     const wanted = this.wants;

@@ -10,6 +10,7 @@ export class PageState extends EventTarget {
     this.engine = engine;
     this.classes = { sessions: 0, slots: 0, free: 0, can_undo: false, last_change: null, classes: [] };
     this.camera = null;
+    this.cameraComing = null; // a promise while a camera is being opened
     this.online = true;
     this.choices = { ...DEFAULTS, ...readKept() };
   }

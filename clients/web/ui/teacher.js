@@ -28,13 +28,15 @@ export class Teacher extends EventTarget {
     }
     const { state } = this;
     const lesson = {
-      what, label, held, slot: what.slot ?? null, remote: Boolean(state.camera?.remote),
+      what, label, held, slot: what.slot ?? null, remote: false,
       phase: 'starting', seconds: held ? MAX_HELD : state.seconds, fps: state.fps,
       began: null, elapsed: 0, taken: 0, frames: 0, hints: [], enough: false, id: null, ending: false,
     };
     this.lesson = lesson;
     this.changed();
     try {
+      await state.cameraComing;
+      lesson.remote = Boolean(state.camera?.remote);
       await (lesson.remote ? this.startRemote(lesson) : this.startHere(lesson));
     } catch (error) {
       this.fail(lesson, error);
