@@ -34,6 +34,7 @@ COMMANDS = {
     "predict": "Name pictures with what a state has learned.",
     "evaluate": "Test a state on a data set.",
     "unknown": "Choose the threshold of the answer unknown.",
+    "diagnose": "Find out what to improve in what a state was taught.",
     "rename": "Rename a class of a state.",
     "forget": "Unlearn a class of a state.",
     "undo": "Take back the last change of a state.",
@@ -45,7 +46,16 @@ COMMANDS = {
     "simulate": "Run and measure learning sessions on a simulated device.",
 }
 # Commands whose modules are in `commands/learner`.
-OF_A_LEARNER = ("learn", "predict", "evaluate", "unknown", "rename", "forget", "undo")
+OF_A_LEARNER = (
+    "learn",
+    "predict",
+    "evaluate",
+    "unknown",
+    "diagnose",
+    "rename",
+    "forget",
+    "undo",
+)
 
 STDOUT = 1  # its file descriptor
 

@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.advice import confusions
+from lrtflite.advice.actions import for_confused
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.data import Batch
 from lrtflite.progress import Phase, Progress
+from lrtflite.session.diagnosis import NOT_JUDGED
 from lrtflite.session.session import SessionReport
 from lrtflite.system.machine import filesystem_of, this_machine, versions
 from lrtflite.workbench import metrics
@@ -43,10 +46,11 @@ TEST_NOTE = (
 
 @dataclass(frozen=True)
 class _Judged:
-    """A finished session: result, accuracy of each class, timings, state of the device."""
+    """A finished session: result, accuracy of each class, answers, timings, state of the device."""
 
     result: SessionResult
     by_class: NDArray[np.float64]
+    guess: NDArray[np.int64]
     timings: dict[str, list[float]]
     vitals: Vitals
 
@@ -191,7 +195,7 @@ class Run:
             session_ms=report.ready_to_committed_ms,
             diagnosis=() if report.diagnosis is None else report.diagnosis.lines,
         )
-        return _Judged(result, by_class, report.timings, vitals)
+        return _Judged(result, by_class, guess, report.timings, vitals)
 
     def _first_rows(self) -> list[int | None]:
         """Return, for each class, the first row of the history in which it is known."""
@@ -269,8 +273,18 @@ class Run:
             start=None if self._start is None else self._start.result,
             rival=self._options.rival,
             unknown=self._strangers.answers(),
+            improve=self._improve(first_rows),
             incomplete=None if stopped_by is None else self._how_it_ended(stopped_by),
         )
+
+    def _improve(self, first_rows: Sequence[int | None]) -> tuple[str, ...]:
+        """Return what to do about the confusions of the last test, among the classes taught."""
+        taught = [label for label, row in enumerate(first_rows) if row is not None]
+        tested = np.isin(self._held_out.truth, taught)
+        guess, truth = self.judged[-1].guess[tested], self._held_out.truth[tested]
+        answers = np.where(np.isin(guess, taught), guess, NOT_JUDGED)
+        found = confusions(answers, truth, self._classes)
+        return tuple(action.text for action in for_confused(found, what="test frame"))
 
     def _latency(self) -> dict[str, Spread]:
         timings: defaultdict[str, list[float]] = defaultdict(list)

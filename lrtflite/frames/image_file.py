@@ -87,7 +87,7 @@ def _opened(source: Path | io.BytesIO, formats: Sequence[str] | None) -> Image:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         try:
-            return Image.open(source, formats=formats)
+            return Image.open(source, formats=None if formats is None else tuple(formats))
         except Image.DecompressionBombError:
             raise ValueError(f"more than {MAX_PIXELS / 1e6:.0f} million pixels") from None
 

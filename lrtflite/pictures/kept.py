@@ -13,6 +13,7 @@ Other files and folders, links among them, are left alone and never read.
 from __future__ import annotations
 
 import io
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -84,7 +85,7 @@ class KeptPictures:
     @classmethod
     def beside(cls, state: str | Path) -> KeptPictures:
         """Return the kept pictures of a state folder: STATE.pictures."""
-        path = Path(state)
+        path = Path(os.path.abspath(state))  # "." has no name
         return cls(path.with_name(path.name + SUFFIX))
 
     @property

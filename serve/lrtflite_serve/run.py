@@ -67,7 +67,7 @@ def serve(
         address = f"{scheme}://{shown_host(listener)}:{listener.getsockname()[1]}/"
         asyncio.run(
             run_server(
-                application(api, names=settings.names, token=token),
+                application(api, names=(settings.host, *settings.names), token=token),
                 api,
                 listener,
                 certificate=certificate,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from lrtflite.arguments import real_number
@@ -24,7 +24,7 @@ class Settings:
 
     bundle: Path | str
     state: Path
-    options: LearnerOptions = LearnerOptions()
+    options: LearnerOptions = field(default_factory=LearnerOptions)
     host: str = LOOPBACK
     port: int = PORT
     names: tuple[str, ...] = ()

@@ -37,6 +37,14 @@ def test_pictures_are_beside_the_state(tmp_path: Path, kept: KeptPictures) -> No
     assert not kept.folder.exists()
 
 
+def test_the_current_folder_may_be_the_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "state").mkdir()
+    monkeypatch.chdir(tmp_path / "state")
+    assert KeptPictures.beside(".").folder == tmp_path / "state.pictures"
+
+
 def test_a_picture_is_read_back_to_the_last_bit(kept: KeptPictures) -> None:
     added = kept.add(3, picture(1))
     assert added.path.parent == kept.folder / "slot-03"

@@ -33,7 +33,16 @@ PAGES = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 HOST_COMMANDS = ("layers", "train", "convert")
-OF_STATES = ("learn", "predict", "evaluate", "unknown", "rename", "forget", "undo")
+OF_STATES = (
+    "learn",
+    "predict",
+    "evaluate",
+    "unknown",
+    "diagnose",
+    "rename",
+    "forget",
+    "undo",
+)
 # Options that make a command quick; the last of two equal options counts.
 SMALL = {
     "simulate": ["--sessions", "2", "--dataset", "synthetic?frames=4&test_frames=1"],

@@ -36,13 +36,18 @@ seed_option = click.option(
 )
 
 
-def dataset_option(*, default: str | None = None) -> Callable[[Any], Any]:
-    """Add --dataset, which lists the data sets of `SOURCES` and is required without a default."""
+def dataset_option(
+    *, default: str | None = None, required: bool | None = None
+) -> Callable[[Any], Any]:
+    """Add --dataset, which lists the data sets of `SOURCES`.
+
+    It is required without a default, unless `required` says otherwise.
+    """
     *others, last = [f"{usage(name)} ({entry.summary})" for name, entry in SOURCES.items()]
     return click.option(
         "--dataset",
         metavar="DATASET",
-        required=default is None,
+        required=default is None if required is None else required,
         default=default,
         show_default=default is not None,
         help=f"{', '.join(others)} or {last}. Settings follow a ?; see `lrtflite data --help`.",

@@ -19,6 +19,8 @@ from lrtflite_firmware_sim.reporting.summary import (
     threads_text,
 )
 
+# Maximum number of confusions in the report.
+IMPROVE = 10
 _CSS = """
 :root { color-scheme: light; --ink: #1f2933; --faint: #66727f; --line: #e4e7eb; --blue: #2563eb; }
 * { box-sizing: border-box; }
@@ -85,6 +87,7 @@ def html_report(result: Simulation) -> str:
             f"{threads_text(result)}. Other programs on the machine affect these figures.",
             plot.latency_svg(result, tuple(PHASES)) + _latency_table(result),
         ),
+        *_improve(result),
         _section("Memory", "1 MB is a million bytes.", _facts([_memory(result)])),
         _section("Options", "Everything that determines this run.", _facts(_options(result))),
         _section("Machine and versions", "", _facts(_machine(result))),
@@ -109,6 +112,22 @@ def _lead(result: Simulation) -> str:
     return (
         f"A simulated device with {bundle} learned {classes} of {result.dataset} "
         f"at {result.bundle.replay_layer}, session by session, {how}."
+    )
+
+
+def _improve(result: Simulation) -> Iterable[str]:
+    """Yield the section on confusions, if there are any to act on."""
+    if not result.improve:
+        return
+    items = "".join(f"<li>{_text(line)}</li>" for line in result.improve[:IMPROVE])
+    more = len(result.improve) - IMPROVE
+    if more > 0:
+        items += f"<li>and {more} rarer confusions, see --json</li>"
+    yield _section(
+        "What to improve",
+        "From the answers for the test frames after the last session, the most frequent first. "
+        "`lrtflite diagnose` names the pictures.",
+        f"<ul>{items}</ul>",
     )
 
 

@@ -135,7 +135,8 @@ class Simulation:
     `incomplete` names the cause of a run that ended before its last session. `rival` names the
     rival that learned instead of the bundle's head, if any. `unknown` judges the thresholds of
     unknown, if the head reports familiarity: each class is known in the last test, and unknown in
-    the last test before it was taught.
+    the last test before it was taught. `improve` has a line for each frequent
+    confusion in the last test.
     """
 
     final_accuracy: float
@@ -168,6 +169,7 @@ class Simulation:
     incomplete: str | None = None
     rival: str | None = None
     unknown: UnknownAnswers | None = None
+    improve: tuple[str, ...] = ()
     format: int = FORMAT
 
     @property
@@ -191,7 +193,8 @@ class Simulation:
                     "run the simulation again",
                 )
             # Older files lack these keys: complete runs of the head of a bundle that knew nothing.
-            found = {"incomplete": None, "start": None, "rival": None, "unknown": None, **found}
+            older = dict.fromkeys(("incomplete", "start", "rival", "unknown"))
+            found = {**older, "improve": (), **found}
             return cls(**{field.name: _value(field.name, found) for field in fields(cls)})
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(
@@ -224,7 +227,7 @@ def _value(name: str, found: dict[str, Any]) -> Any:
         return UnknownAnswers(**{**value, "thresholds": thresholds})
     if name == "latency_ms":
         return {phase: Spread(**spread) for phase, spread in value.items()}
-    if name == "notes":
+    if name in ("notes", "improve"):
         return tuple(value)
     kinds: dict[str, Any] = {
         "session_ms": Spread,

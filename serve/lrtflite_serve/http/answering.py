@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import traceback
 from typing import Any
 
 from starlette.responses import Response
@@ -61,5 +62,5 @@ def response_of(error: Exception) -> Response:
         close = status == 413  # the rest of the body is not read
         kind = type(error).__name__
         return error_json(status, kind, error.problem, error.advice, close=close)
-    _log.error("A request failed: %s: %s", type(error).__name__, error, exc_info=error)
+    _log.error("A request failed: %s", "".join(traceback.format_exception(error)).strip())
     return error_json(500, "InternalError", "The service failed", "see its log")

@@ -15,7 +15,7 @@ from lrtflite_serve.service.pixels import PICTURES, RAW
 FRAME = (RAW, *PICTURES)
 ZIP, JPEG = transfers.ZIP, "image/jpeg"
 LESSON, SLOT = "/api/lessons/{lesson}", "/api/classes/{slot:int}"
-PICTURE, TRAY = "/api/pictures/{picture}", "/api/tray/{frame}"
+PICTURE, TRAY = "/api/pictures/{picture:path}", "/api/tray/{frame}"
 
 
 async def openapi(api: Api, request: Request) -> Response:
@@ -130,10 +130,7 @@ ENDPOINTS = (
         query=(_SLOT,),
         errors=(404, 501),
     ),
-    Endpoint("GET", PICTURE, pictures.picture, "A kept picture.", "image/png", errors=(404, 501)),
-    Endpoint(
-        "DELETE", PICTURE, pictures.remove, "Delete a kept picture.", "Classes", errors=(404, 501)
-    ),
+    # Before the next ones, whose path takes slashes.
     Endpoint(
         "POST",
         f"{PICTURE}/move",
@@ -142,6 +139,10 @@ ENDPOINTS = (
         "Classes",
         ("Slot",),
         errors=(404, 501),
+    ),
+    Endpoint("GET", PICTURE, pictures.picture, "A kept picture.", "image/png", errors=(404, 501)),
+    Endpoint(
+        "DELETE", PICTURE, pictures.remove, "Delete a kept picture.", "Classes", errors=(404, 501)
     ),
     Endpoint(
         "POST",
@@ -155,9 +156,9 @@ ENDPOINTS = (
         "GET",
         "/api/diagnosis",
         answers.diagnosis,
-        "Reasons for wrong answers.",
+        "What to improve, from kept pictures or from the state.",
         JSON,
-        errors=(409, 501),
+        errors=(409,),
     ),
     Endpoint(
         "GET", "/api/state", transfers.download_state, "The state as a zip.", ZIP, errors=(409,)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import socket
@@ -29,6 +30,7 @@ class _Server(Server):
     ) -> None:
         super().__init__(config)
         self._api, self._on_start, self._stopping = api, on_start, stopping
+        self._tick: asyncio.Future[None] | None = None
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -39,15 +41,16 @@ class _Server(Server):
         self._on_start()
 
     async def on_tick(self, counter: int) -> bool:
-        if counter % TICKS == 0:
-            await self._api.slow(self._api.service.tick)
+        if counter % TICKS == 0 and (self._tick is None or self._tick.done()):
+            # Not awaited: a tick may wait for a lesson that ends.
+            self._tick = asyncio.ensure_future(asyncio.to_thread(self._api.service.tick))
         self.should_exit = self.should_exit or self._stopping.is_set()
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         # Event streams end by themselves; a lesson is cancelled, so that nobody waits for it.
         self._api.service.events.close()
-        await self._api.slow(self._api.service.lessons.close)
+        await asyncio.to_thread(self._api.service.lessons.close)
         await super().shutdown(sockets)
 
 

@@ -17,8 +17,6 @@ from lrtflite.pictures import KeptPicture, KeptPictures
 # Name of the hidden folder with the pictures of a forgotten class.
 _FORGOTTEN = ".forgotten-{}"
 _NAME = re.compile(r"\.forgotten-(\d+)", re.ASCII)
-# Sign in an id in place of the slash, which a path in a URL does not take.
-SIGN = ":"
 
 
 class Album:
@@ -26,16 +24,16 @@ class Album:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._kept = KeptPictures(folder)
+        self.kept = KeptPictures(folder)
         # Pictures that undo deletes.
         self._added: list[KeptPicture] = []
 
     def ids(self, slot: int) -> list[str]:
         """Return the pictures of a slot, oldest first."""
-        return [_id(picture) for picture in self._kept.of(slot)]
+        return [picture.id for picture in self.kept.of(slot)]
 
     def count(self, slot: int) -> int:
-        return len(self._kept.of(slot))
+        return len(self.kept.of(slot))
 
     def content(self, picture: str) -> bytes:
         """Return the bytes of a PNG or JPEG file."""
@@ -45,10 +43,10 @@ class Album:
         """Keep the pictures of a lesson; a new class has no others."""
         self.settle()
         if new:
-            self._kept.forget(slot)
-        before = {picture.path for picture in self._kept.of(slot)}
+            self.kept.forget(slot)
+        before = {picture.path for picture in self.kept.of(slot)}
         for content in contents:
-            picture = self._kept.add(slot, content)
+            picture = self.kept.add(slot, content)
             if picture.path not in before:
                 self._added.append(picture)
 
@@ -56,12 +54,12 @@ class Album:
         """Put a picture into another class; undo does not touch it any more."""
         found = self._find(picture)
         self._added = [each for each in self._added if each != found]
-        self._kept.move(found, slot)
+        self.kept.move(found, slot)
 
     def delete(self, picture: str) -> None:
         found = self._find(picture)
         self._added = [each for each in self._added if each != found]
-        self._kept.delete(found)
+        self.kept.delete(found)
 
     def forget(self, slot: int) -> None:
         """Hide the pictures of a slot until the next change."""
@@ -74,7 +72,7 @@ class Album:
         """Delete the pictures of the last lesson, or bring back those of a forgotten class."""
         for picture in self._added:
             with suppress(InputError):  # it is gone already
-                self._kept.delete(picture)
+                self.kept.delete(picture)
         self._added = []
         for folder, slot in self._hidden():
             if self._of(slot) is None:
@@ -88,13 +86,13 @@ class Album:
 
     def _find(self, picture: str) -> KeptPicture:
         try:
-            return self._kept.find(picture.replace(SIGN, "/"))
+            return self.kept.find(picture)
         except InputError as error:
             raise Missing(error.problem, error.advice) from error
 
     def _of(self, slot: int) -> Path | None:
         """Return the folder of a slot if it has pictures."""
-        pictures = self._kept.of(slot)
+        pictures = self.kept.of(slot)
         return pictures[0].path.parent if pictures else None
 
     def _hidden(self) -> list[tuple[Path, int]]:
@@ -107,7 +105,3 @@ class Album:
 def type_of(content: bytes) -> str:
     """Return the type of a kept picture."""
     return "image/png" if content.startswith(b"\x89PNG") else "image/jpeg"
-
-
-def _id(picture: KeptPicture) -> str:
-    return picture.id.replace("/", SIGN)

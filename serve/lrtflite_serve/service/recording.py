@@ -19,8 +19,8 @@ from lrtflite.session.enough import EnoughFrames
 from lrtflite.state.slots import Slots
 from lrtflite_serve.service.pixels import Frame, as_png
 
-# Most frames of one lesson: ten minutes at five per second.
-MAX_FRAMES = 3000
+# Most frames of one lesson, and most of them that are kept as pictures.
+MAX_FRAMES, MAX_KEPT = 1000, 200
 # Different frames without which a lesson has not enough.
 MIN_FRESH = 15
 # Most latents that are kept to see what the thing is confused with.
@@ -119,7 +119,7 @@ class Recording:
             count = self.frames
             if count & (count - 1) == 0:  # 0, 1, 2, 4, ...: ends near the middle of the lesson
                 self.sample = frame.copy()
-            if self._keep:
+            if self._keep and len(self.kept) < MAX_KEPT:
                 self.kept.append(as_png(frame))
             self._lesson.add(frame)
 

@@ -73,7 +73,9 @@ class Tray:
             self._frames = [*self._frames, waiting][-MAX_FRAMES:]
             return True
 
-    def list(self) -> list[Waiting]:
+    @property
+    def frames(self) -> list[Waiting]:
+        """Return the frames, oldest first."""
         return self._frames
 
     def find(self, ids: Sequence[str]) -> list[Waiting]:
@@ -100,5 +102,5 @@ def _small(frame: Frame) -> NDArray[np.float32]:
     step = max(1, len(grey) // SIDE)
     cells = grey[: step * SIDE, : step * SIDE]
     if len(cells) < step * SIDE:
-        return cells
-    return cells.reshape(SIDE, step, SIDE, step).mean(axis=(1, 3))
+        return np.asarray(cells)
+    return np.asarray(cells.reshape(SIDE, step, SIDE, step).mean(axis=(1, 3)))

@@ -61,4 +61,4 @@ async def camera_frame(api: Api, request: Request) -> Response:
 
 
 async def diagnosis(api: Api, request: Request) -> Response:
-    return as_json(await api.slow(api.service.diagnose))
+    return Response(await api.slow(api.service.diagnose), media_type="application/json")

@@ -9,6 +9,7 @@ from lrtflite.errors import InputError
 from lrtflite_serve.http.answering import as_json
 from lrtflite_serve.http.api import Api
 from lrtflite_serve.http.bodies import read_fields
+from lrtflite_serve.service import changes
 
 
 async def classes(api: Api, request: Request) -> Response:
@@ -25,15 +26,15 @@ async def rename(api: Api, request: Request) -> Response:
     fields = await read_fields(request, {"label": str})
     if "label" not in fields:
         raise InputError("Expected the field label, got none", "give a name")
-    return as_json(await api.slow(api.service.rename, slot_of(request), fields["label"]))
+    return as_json(await api.slow(changes.rename, api.service, slot_of(request), fields["label"]))
 
 
 async def forget(api: Api, request: Request) -> Response:
-    return as_json(await api.slow(api.service.forget, slot_of(request)))
+    return as_json(await api.slow(changes.forget, api.service, slot_of(request)))
 
 
 async def undo(api: Api, request: Request) -> Response:
-    return as_json(await api.slow(api.service.undo))
+    return as_json(await api.slow(changes.undo, api.service))
 
 
 def slot_of(request: Request) -> int:

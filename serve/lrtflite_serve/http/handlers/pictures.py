@@ -10,6 +10,7 @@ from lrtflite_serve.http.answering import as_json
 from lrtflite_serve.http.api import Api
 from lrtflite_serve.http.bodies import number_of, read_fields
 from lrtflite_serve.http.handlers.classes import slot_of
+from lrtflite_serve.service import changes
 from lrtflite_serve.service.album import type_of
 
 
@@ -29,7 +30,9 @@ async def picture(api: Api, request: Request) -> Response:
 
 
 async def remove(api: Api, request: Request) -> Response:
-    return as_json(await api.slow(api.service.remove_picture, request.path_params["picture"]))
+    return as_json(
+        await api.slow(changes.remove_picture, api.service, request.path_params["picture"])
+    )
 
 
 async def move(api: Api, request: Request) -> Response:
@@ -37,8 +40,8 @@ async def move(api: Api, request: Request) -> Response:
     if "slot" not in fields:
         raise InputError("Expected the field slot, got none", "give the slot of a class")
     picture = request.path_params["picture"]
-    return as_json(await api.slow(api.service.move_picture, picture, fields["slot"]))
+    return as_json(await api.slow(changes.move_picture, api.service, picture, fields["slot"]))
 
 
 async def relearn(api: Api, request: Request) -> Response:
-    return as_json(await api.slow(api.service.relearn, slot_of(request)))
+    return as_json(await api.slow(changes.relearn, api.service, slot_of(request)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from starlette.requests import Request
@@ -15,19 +16,21 @@ from lrtflite_serve.http.answering import Refused, as_json
 from lrtflite_serve.http.api import Api
 from lrtflite_serve.http.bodies import kind_of, save_body
 from lrtflite_serve.http.streaming import FileResponse
-from lrtflite_serve.service.archive import MAX_ARCHIVE
-from lrtflite_serve.service.states import import_state
-from lrtflite_serve.service.transfers import UPLOAD_PREFIX, disk_errors
+from lrtflite_serve.service.disk import disk_errors
+from lrtflite_serve.transfers.archive import MAX_ARCHIVE
+from lrtflite_serve.transfers.exports import export_bundle, export_model, export_state
+from lrtflite_serve.transfers.imports import import_state
+from lrtflite_serve.transfers.swapping import UPLOAD_PREFIX
 
 ZIP = "application/zip"
 
 
 async def download_state(api: Api, request: Request) -> Response:
-    return await _download(api, "state.zip", api.service.export_state)
+    return await _download(api, "state.zip", partial(export_state, api.service))
 
 
 async def download_bundle(api: Api, request: Request) -> Response:
-    return await _download(api, "bundle.zip", api.service.export_bundle)
+    return await _download(api, "bundle.zip", partial(export_bundle, api.service))
 
 
 async def download_model(api: Api, request: Request) -> Response:
@@ -35,9 +38,7 @@ async def download_model(api: Api, request: Request) -> Response:
     if form not in ("float32", "int8"):
         raise InputError(f"Expected form as float32 or int8, got {shown(form)}", "choose one")
 
-    def export(out: Path) -> None:
-        api.service.export_model(out, int8=form == "int8")
-
+    export = partial(export_model, api.service, int8=form == "int8")
     return await _download(api, f"model-{form}.zip", export)
 
 

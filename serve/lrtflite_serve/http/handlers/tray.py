@@ -9,11 +9,12 @@ from lrtflite.errors import InputError
 from lrtflite_serve.http.answering import as_json
 from lrtflite_serve.http.api import Api
 from lrtflite_serve.http.bodies import read_fields
+from lrtflite_serve.service import changes
 from lrtflite_serve.service.pixels import as_jpeg
 
 
 async def tray(api: Api, request: Request) -> Response:
-    return as_json([each.to_json() for each in api.service.tray.list()])
+    return as_json([each.to_json() for each in api.service.tray.frames])
 
 
 async def picture(api: Api, request: Request) -> Response:
@@ -27,16 +28,15 @@ async def teach(api: Api, request: Request) -> Response:
     ids = fields.get("ids")
     if not ids or not all(isinstance(each, str) for each in ids):
         raise InputError("Expected ids as a list of texts, got another value", "give some ids")
-    service = api.service
-    result = await api.slow(service.teach_tray, ids, fields.get("label"), fields.get("slot"))
-    return as_json(result)
+    target = fields.get("label"), fields.get("slot")
+    return as_json(await api.slow(changes.teach_tray, api.service, ids, *target))
 
 
 async def remove(api: Api, request: Request) -> Response:
     service = api.service
     service.tray.remove([request.path_params["frame"]])
     service.events.publish("tray", {"count": len(service.tray)})
-    return as_json([each.to_json() for each in service.tray.list()])
+    return as_json([each.to_json() for each in service.tray.frames])
 
 
 async def clear(api: Api, request: Request) -> Response:

@@ -9,8 +9,9 @@ from typing import Any
 
 from lrtflite import Learner, quiet_stderr
 from lrtflite.errors import StateError
+from lrtflite_serve.service.disk import disk_errors
 from lrtflite_serve.service.service import Service
-from lrtflite_serve.service.transfers import disk_errors, free_name, swap, swap_back, unpacked
+from lrtflite_serve.transfers.swapping import free_name, swap, swap_back, unpacked
 
 
 def import_state(service: Service, archive: Path) -> dict[str, Any]:
@@ -48,10 +49,10 @@ def import_state(service: Service, archive: Path) -> dict[str, Any]:
 
 def _set_pictures_aside(service: Service) -> str | None:
     """Move the pictures of the old state aside and begin without any; return their new name."""
-    if service.pictures is None:
+    if service.album is None:
         service.thumbnails.clear()
         return None
-    folder = service.pictures.folder
+    folder = service.album.folder
     aside: Path | None = free_name(folder)
     with suppress(StateError), disk_errors("set pictures aside"):
         assert aside is not None
