@@ -41,7 +41,7 @@ def test_two_things_are_recognised_in_other_films(serve: Serve, film: Film, visi
     stranger = visit(served.url, film("scissors-3", SEEN))
     wait_for_answer(stranger, "unknown", "Unknown")
     # What was unknown is in the tray, and becomes a thing from there.
-    stranger.locator(".tray-item[data-kind=unknown]").first.click()
+    stranger.locator(".tray-item[data-kind=unknown]").last.click()
     stranger.get_by_role("button", name="New thing …").click()
     stranger.get_by_label("Name", exact=True).fill("scissors")
     stranger.get_by_role("button", name="Teach", exact=True).click()
