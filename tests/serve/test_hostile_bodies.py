@@ -55,7 +55,7 @@ def png(width: int, height: int) -> bytes:
         body = kind + data
         return struct.pack(">I", len(data)) + body + struct.pack(">I", zlib.crc32(body))
 
-    rows = zlib.compress(bytes((width + 1) * min(height, 2000)), 9)
+    rows = zlib.compress(bytes((width + 1) * min(height, 20)), 9)
     head = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
     return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", rows) + chunk(b"IEND", b"")
 
@@ -115,19 +115,25 @@ def closed(connection: socket.socket) -> bytes:
     return found
 
 
+def drip(served: Running, slowly: bytes, at_once: bytes = b"") -> None:
+    """Send byte by byte; fail unless the server ends the connection meanwhile."""
+    connection = socket.create_connection(("127.0.0.1", served.port), timeout=20)
+    with connection, suppress(OSError):
+        connection.sendall(at_once)
+        for byte in slowly:
+            connection.sendall(bytes([byte]))
+            time.sleep(0.02)
+        pytest.fail("the connection stayed open")
+
+
 def test_slow_headers(served: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lrtflite_serve.http.protocol.HEADERS", 0.3)
     for start in (b"", b"GET /api HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "):
         with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
             connection.sendall(start)
             assert closed(connection) == b""
-    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
-        # A byte now and then does not help.
-        with suppress(OSError):
-            for byte in b"GET /api HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"a" * 500:
-                connection.sendall(bytes([byte]))
-                time.sleep(0.02)
-            pytest.fail("the connection stayed open")
+    # A byte now and then does not help.
+    drip(served, b"GET /api HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"a" * 500)
 
 
 def test_a_slow_body(taught: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,20 +146,14 @@ def test_a_slow_body(taught: Running, monkeypatch: pytest.MonkeyPatch) -> None:
         connection.sendall(head.encode() + bytes(100))
         assert closed(connection).startswith(b"HTTP/1.1 408")
     monkeypatch.setattr("lrtflite_serve.http.bodies.SMALL", 0.5)
-    with socket.create_connection(("127.0.0.1", taught.port), timeout=20) as connection:
-        connection.sendall(head.encode())
-        with suppress(OSError):
-            for _ in range(200):
-                connection.sendall(b"a")
-                time.sleep(0.02)
-            pytest.fail("the connection stayed open")
+    drip(taught, bytes(500), head.encode())
 
 
 def test_headers_without_an_end(served: Running) -> None:
-    with socket.create_connection(("127.0.0.1", served.port), timeout=20) as connection:
-        with suppress(OSError):
-            connection.sendall(b"GET /api HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * 200_000)
-            assert closed(connection).startswith(b"HTTP/1.1 400")
+    connection = socket.create_connection(("127.0.0.1", served.port), timeout=20)
+    with connection, suppress(OSError):
+        connection.sendall(b"GET /api HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"a" * 200_000)
+        assert closed(connection).startswith(b"HTTP/1.1 400")
 
 
 def test_too_many_connections(served: Running) -> None:
