@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import zipfile
 from collections.abc import Callable
@@ -180,3 +181,23 @@ def test_kept_pictures_are_moved_deleted_and_learned_again(
     assert after == {"cup": before["cup"] - 2, "phone": before["phone"] + 1}
     page.get_by_role("button", name="Learn again").click()
     wait_until_learned(page, "cup")
+
+
+def test_the_check_up_says_what_to_improve(
+    serve: Serve, things: Path, tmp_path: Path, visit: Any
+) -> None:
+    few = tmp_path / "few"
+    for label in ("cup", "phone"):
+        (few / label).mkdir(parents=True)
+        shutil.copy(things / label / "0.jpg", few / label)
+    served = serve("--keep-pictures")
+    page = visit(served.url, None)
+    open_add(page)
+    page.locator("input[data-part=folder]").set_input_files(few)
+    page.get_by_role("button", name="Learn 2 things").click()
+    page.get_by_text("Learned 2 things.").wait_for()
+    page.locator("[data-action=check]").click()
+    page.locator("dialog .finding, dialog .clear").first.wait_for()
+    told = page.locator("dialog .finding p").all_text_contents()
+    assert told == [action["text"] for action in served.ask("GET", "/diagnosis")["actions"]]
+    assert told, "one picture of a thing is not enough"

@@ -5,7 +5,11 @@ import { text } from '../text/index.js';
 import { openDialog } from './dialog.js';
 import { h, icon, setText } from './dom.js';
 import { notice, sentenceOf } from './notices.js';
-import { classThumb } from './thumbs.js';
+import { classThumb, fillThumb } from './thumbs.js';
+
+// Kinds of actions that are about two classes, and most pictures shown with one.
+const PAIRED = ['separate', 'contrast', 'remove'];
+const SHOWN = 6;
 
 /** Show what to improve, as the engine finds it. */
 export async function openCheck(state) {
@@ -22,38 +26,40 @@ export async function openCheck(state) {
 }
 
 function findingsList(state, findings) {
-  const entries = findings.findings ?? findings.lines ?? [];
-  const notes = (findings.notes ?? []).map((note) => h('p', { class: 'hint' }, note));
-  if (!entries.length) {
-    return [h('p', { class: 'clear' }, icon('check'), text.check.fine), ...notes];
+  const about = [findings.looked_at, ...(findings.notes ?? [])].filter(Boolean);
+  const hints = about.map((sentence) => h('p', { class: 'hint' }, sentence));
+  if (!findings.actions.length) {
+    return [h('p', { class: 'clear' }, icon('check'), text.check.fine), ...hints];
   }
-  return [
-    h('p', {}, text.check.intro),
-    h('ol', { class: 'findings' }, ...entries.map((entry) => finding(state, entry))),
-    ...notes,
-  ];
+  const actions = findings.actions.map((action) => actionLine(state, findings, action));
+  return [h('p', {}, text.check.intro), h('ol', { class: 'findings' }, ...actions), ...hints];
 }
 
-/** A finding is a sentence, or an object with an action, a reason and classes. */
-function finding(state, entry) {
-  if (typeof entry === 'string') {
-    return h('li', { class: 'finding' }, h('p', {}, entry));
-  }
-  const slots = [...new Set([entry.slot, entry.other_slot, ...(entry.slots ?? [])])];
-  const labels = [entry.label, entry.other, ...(entry.labels ?? entry.classes ?? [])];
-  const known = state.learned.filter((one) => slots.includes(one.slot) || labels.includes(one.label));
-  const faces = known.slice(0, 2).map((one) => {
-    const image = h('img', { class: 'thumb', alt: one.label });
-    classThumb(image, state.engine, one);
+/** An action, with the faces of its classes and the pictures that it is about. */
+function actionLine(state, { confused = [], mislabelled = [] }, action) {
+  const pair = confused.find((one) => one.label === action.label)?.answer
+    ?? mislabelled.find((one) => one.label === action.label)?.looks_like;
+  const labels = PAIRED.includes(action.kind) ? [action.label, pair] : [action.label];
+  const faces = labels.map((label) => state.labelled(label)).filter(Boolean).map((entry) => {
+    const image = h('img', { class: 'thumb', alt: entry.label });
+    classThumb(image, state.engine, entry);
     return image;
   });
-  const action = entry.action ?? entry.line ?? entry.text ?? '';
-  const reason = entry.reason ?? entry.problem ?? entry.finding ?? '';
+  const pictures = state.engine.can.pictures ? action.pictures.slice(0, SHOWN) : [];
   return h(
     'li',
     { class: 'finding' },
     faces.length ? h('div', { class: 'finding-faces' }, ...faces) : null,
-    h('div', {}, h('p', { class: 'strong' }, action || reason), action && reason ? h('p', { class: 'hint' }, reason) : null),
+    h(
+      'div',
+      {},
+      h('p', {}, action.text),
+      pictures.length ? h('div', { class: 'samples' }, ...pictures.map((id) => {
+        const image = h('img', { alt: '', hidden: true });
+        fillThumb(image, `kept-${id}`, () => state.engine.keptPicture(id));
+        return image;
+      })) : null,
+    ),
   );
 }
 
