@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PIL import Image
-from playwright.sync_api import Playwright, sync_playwright
+from playwright.sync_api import Playwright, ViewportSize, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "page"))
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 
-from conftest import CHROMIUM, FAKE_CAMERA, QUIET  # noqa: E402
-from films import draw_clip, write_film  # noqa: E402
-from served import Served  # noqa: E402
-from showing import wait_for_answer, wait_until_learned  # noqa: E402
+from page_browser import CHROMIUM, flags  # noqa: E402
+from page_films import draw_clip, write_film  # noqa: E402
+from page_server import Served  # noqa: E402
+from page_steps import wait_for_answer, wait_until_learned  # noqa: E402
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 # Things to teach: the drawn object, its name on the page.
 THINGS = (("cup-1", "my cup"), ("phone-2", "phone"), ("ball-2", "ball"))
 STRANGER = "scissors-3"
-TAUGHT, SEEN = 0, 5
+TAUGHT, SEEN = 0, 3
 SERVER = ("--seconds", "6", "--fps", "5", "--unknown", "0.001")
-WINDOW = {"width": 1200, "height": 780}
+WINDOW: ViewportSize = {"width": 1280, "height": 800}
 # The animation: its width, the pause between two pictures, and WebP's quality.
 WIDTH, PAUSE_MS, QUALITY = 840, 260, 55
 
@@ -52,7 +52,7 @@ class Shots:
     def take(self, page: Page, stays: int = PAUSE_MS) -> None:
         with Image.open(BytesIO(page.screenshot())) as image:
             height = round(image.height * WIDTH / image.width)
-            self.pictures.append(image.convert("RGB").resize((WIDTH, height), Image.LANCZOS))
+            self.pictures.append(image.convert("RGB").resize((WIDTH, height), Image.Resampling.LANCZOS))
         self.stays.append(stays)
 
     def follow(self, page: Page, seconds: float) -> None:
@@ -79,8 +79,7 @@ def opened(playwright: Playwright, served: Served, thing: str, scene: int) -> It
     """Open the page with a camera that films a thing."""
     with tempfile.TemporaryDirectory() as folder:
         film = write_film(Path(folder) / "film.mjpeg", draw_clip(thing, scene))
-        camera = [*FAKE_CAMERA, f"--use-file-for-fake-video-capture={film}"]
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=[*QUIET, *camera])
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=flags(film))
         try:
             page = browser.new_context(viewport=WINDOW, permissions=["camera"]).new_page()
             page.goto(served.url)
@@ -120,11 +119,11 @@ def main() -> None:
             with opened(playwright, served, STRANGER, SEEN) as page:
                 wait_for_answer(page, "unknown", "Unknown")
                 shots.follow(page, 1.5)
-            with opened(playwright, served, THINGS[0][0], SEEN) as page:
-                wait_for_answer(page, "answer", THINGS[0][1])
-                shots.follow(page, 2)
-                page.wait_for_timeout(1500)
+            thing, label = THINGS[1]
+            with opened(playwright, served, thing, SEEN) as page:
+                wait_for_answer(page, "answer", label)
                 page.screenshot(path=options.out / "page.png")
+                shots.follow(page, 2)
         finally:
             served.stop()
     shots.save(options.out / "page.webp")

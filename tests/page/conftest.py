@@ -12,18 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from films import draw_clip, write_film
-from served import Served
+from page_browser import CHROMIUM, flags
+from page_films import draw_clip, write_film
+from page_server import Served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page, Playwright
 
-CHROMIUM = os.environ.get("LRTFLITE_CHROMIUM", "/usr/bin/chromium")
-QUIET = (
-    "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run "
-    "--disable-background-networking --disable-component-update --disable-sync"
-).split()
-FAKE_CAMERA = ["--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"]
 # Seconds and frames a second of a lesson: short, but with some frames.
 TEACH = ["--seconds", "3", "--fps", "8"]
 # Drawn things that were not taught are less familiar than this, in every scene.
@@ -80,9 +75,8 @@ def launch(playwright: Playwright) -> Iterator[Callable[..., Browser]]:
 
     def start(played: Path | None) -> Browser:
         if played not in running:
-            camera = [*FAKE_CAMERA, f"--use-file-for-fake-video-capture={played}"]
             running[played] = playwright.chromium.launch(
-                executable_path=CHROMIUM, args=[*QUIET, *(camera if played else [])]
+                executable_path=CHROMIUM, args=flags(played)
             )
         return running[played]
 

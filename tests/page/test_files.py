@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from films import draw_clip
-from served import Served
-from showing import teach_new, wait_for_labels, wait_until_learned
+from page_films import draw_clip
+from page_server import Served
+from page_steps import teach_new, wait_for_labels, wait_until_learned
 
 Film = Callable[[str, int], Path]
 Serve = Callable[..., Served]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from lrtflite import fit_frame
-from served import Served
+from page_server import Served
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from served import Served
-from showing import labels, teach_new, wait_for_labels, wait_until_learned
+from page_server import Served
+from page_steps import labels, teach_new, wait_for_labels, wait_until_learned
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from served import Served
-from showing import (
+from page_server import Served
+from page_steps import (
     labels,
     open_options,
     teach_new,

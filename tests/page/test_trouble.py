@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from served import Served
-from showing import labels, teach_new, wait_for_labels, wait_until_learned
+from page_server import Served
+from page_steps import labels, teach_new, wait_for_labels, wait_until_learned
 
 Film = Callable[[str, int], Path]
 Serve = Callable[..., Served]

@@ -26,12 +26,13 @@ def draw_clip(thing: str, scene: int) -> list[NDArray[np.uint8]]:
 
 
 def write_film(path: Path, frames: list[NDArray[np.uint8]]) -> Path:
-    """Write frames (SIDE, SIDE, 3) as Motion JPEG, with grey at both sides."""
-    pad = f"pad={WIDTH}:{HEIGHT}:(ow-iw)/2:0:gray,format=yuvj420p"
+    """Write frames (SIDE, SIDE, 3) as Motion JPEG, with something blurred at both sides."""
+    sides = f"[a]scale={WIDTH}:{HEIGHT},boxblur=24[sides]"
+    pad = f"split[a][b];{sides};[sides][b]overlay=(W-w)/2:0,format=yuvj420p"
+    out = ["-vf", pad, "-c:v", "mjpeg", "-q:v", "3", "-f", "mjpeg"]
     words = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{SIDE}x{SIDE}", "-framerate", str(FPS)]
     subprocess.run(
-        ["ffmpeg", "-loglevel", "error", "-y", *words, "-i", "-", "-vf", pad]
-        + ["-c:v", "mjpeg", "-q:v", "3", "-f", "mjpeg", str(path)],
+        ["ffmpeg", "-loglevel", "error", "-y", *words, "-i", "-", *out, str(path)],
         input=b"".join(frame.tobytes() for frame in frames),
         check=True,
     )
