@@ -52,7 +52,9 @@ class Shots:
     def take(self, page: Page, stays: int = PAUSE_MS) -> None:
         with Image.open(BytesIO(page.screenshot())) as image:
             height = round(image.height * WIDTH / image.width)
-            self.pictures.append(image.convert("RGB").resize((WIDTH, height), Image.Resampling.LANCZOS))
+            self.pictures.append(
+                image.convert("RGB").resize((WIDTH, height), Image.Resampling.LANCZOS)
+            )
         self.stays.append(stays)
 
     def follow(self, page: Page, seconds: float) -> None:
