@@ -39,7 +39,7 @@ TAUGHT, SEEN = 0, 3
 SERVER = ("--seconds", "6", "--fps", "5", "--unknown", "0.001")
 WINDOW: ViewportSize = {"width": 1280, "height": 800}
 # The animation: its width, the pause between two pictures, and WebP's quality.
-WIDTH, PAUSE_MS, QUALITY = 840, 260, 55
+WIDTH, PAUSE_MS, QUALITY = 840, 260, 75
 
 
 class Shots:

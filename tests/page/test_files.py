@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import shutil
 import subprocess
 import zipfile
@@ -55,6 +56,28 @@ def test_pictures_of_one_thing_ask_for_its_name(
     assert page.get_by_text("broken.jpg").is_visible()
     [entry] = served.ask("GET", "/classes")["classes"]
     assert entry["pictures"] == len(pictures) - 1
+
+
+def test_dropped_pictures_are_previewed(serve: Serve, things: Path, visit: Any) -> None:
+    served = serve()
+    page = visit(served.url, None)
+    page.evaluate(
+        """text => {
+            const bytes = Uint8Array.from(atob(text), x => x.charCodeAt(0));
+            const dropped = new DataTransfer();
+            dropped.items.add(new File([bytes], 'a.jpg', { type: 'image/jpeg' }));
+            for (const name of ['dragover', 'drop']) {
+                const kind = { dataTransfer: dropped, bubbles: true, cancelable: true };
+                document.body.dispatchEvent(new DragEvent(name, kind));
+            }
+        }""",
+        base64.b64encode((things / "cup" / "0.jpg").read_bytes()).decode(),
+    )
+    page.get_by_text("1 picture · new").wait_for()
+    page.get_by_label("Name", exact=True).fill("cup")
+    page.get_by_role("button", name="Learn 1 thing").click()
+    wait_until_learned(page, "cup")
+    assert served.labels == ["cup"]
 
 
 def test_a_folder_is_a_thing_for_each_folder_in_it(serve: Serve, things: Path, visit: Any) -> None:

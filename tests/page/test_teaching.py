@@ -94,6 +94,29 @@ def test_a_thing_is_taught_as_long_as_it_is_held(serve: Serve, film: Film, visit
     assert served.ask("GET", "/classes")["classes"][0]["pictures"] == entry["pictures"]
 
 
+def test_the_camera_of_the_device_teaches_and_answers(serve: Serve, visit: Any) -> None:
+    served = serve("--camera", "synthetic")
+    page = visit(served.url, None)
+    page.locator(".cover").wait_for(state="hidden")
+    assert page.evaluate("document.querySelector('.picture canvas').width > 0")
+    teach_new(page, "thing")
+    page.locator(".answer .guess-name", has_text="thing").wait_for()
+    # Cancelled from the page, the device stops and nothing changes.
+    [before] = served.ask("GET", "/classes")["classes"]
+    tile(page, "thing").click()
+    page.locator("[data-part=lesson]", has_text="pictures").wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_text("Cancelled. Nothing was learned about thing.").wait_for()
+    assert served.ask("GET", "/classes")["classes"][0]["pictures"] == before["pictures"]
+    # Finished early, it learns from what it saw.
+    tile(page, "thing").click()
+    page.locator("[data-part=lesson]", has_text="pictures").wait_for()
+    page.wait_for_timeout(1200)
+    page.get_by_role("button", name="Finish now").click()
+    wait_until_learned(page, "thing")
+    assert served.ask("GET", "/classes")["classes"][0]["pictures"] > before["pictures"]
+
+
 def test_a_lesson_may_end_early_and_learns_from_what_was_shown(
     serve: Serve, film: Film, visit: Any
 ) -> None:
