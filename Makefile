@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test quick lint types unit unit-device unit-host test-arm torture fuzz docs site dist smoke bench \
+.PHONY: demo test quick lint types unit unit-device unit-host test-arm test-page torture fuzz docs site dist smoke bench \
 	bench-layers clean
 
 demo: .venv/demo  ## a device learns 50 objects; writes demo/report.html
@@ -33,6 +33,11 @@ unit-host: .venv/dev
 test-arm: .venv/dev  ## the demo bundle, or BUNDLE=..., on emulated 64-bit ARM; installs the tools in .arm
 	PYTHON=$(BIN)/python tools/install_arm.sh
 	LRTFLITE_REQUIRE_ARM=1 LRTFLITE_ARM_BUNDLE='$(BUNDLE)' $(BIN)/pytest tests/arm
+
+# `unit` has these too, where the tools are installed.
+test-page: .venv/dev  ## the page of `lrtflite serve` in Chromium; installs the tools where it can
+	PYTHON=$(BIN)/python tools/install_page.sh
+	LRTFLITE_REQUIRE_PAGE=1 $(BIN)/pytest tests/page
 
 # `unit` has a bounded part of both.
 torture: .venv/dev  ## every bit, every call, hundreds of kills of a state that is being written

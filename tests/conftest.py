@@ -23,7 +23,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # Fixtures that convert bundles or start a process for each call, and folders of tests that convert,
 # simulate or start many processes. Other slow files say so themselves.
 SLOW_FIXTURES = frozenset({"lda", "strategy_bundles", "closed_form_bundles", "run_cli"})
-SLOW_FOLDERS = frozenset({"arm", "examples", "export", "firmware_sim", "plugins", "torture"})
+SLOW_FOLDERS = frozenset(
+    {"arm", "examples", "export", "firmware_sim", "page", "plugins", "torture"}
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

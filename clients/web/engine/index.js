@@ -1,0 +1,11 @@
+// The choice of an engine. Today there is one: the server that this page comes from. A second one,
+// a learner in a worker, would be chosen here where no server answers.
+
+import { ServerEngine } from './server.js';
+
+export { EngineError } from './errors.js';
+
+/** Return an engine; `open` it before anything else, which may ask for a token. */
+export function createEngine() {
+  return new ServerEngine();
+}
