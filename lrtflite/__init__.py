@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from lrtflite.errors import InputError, LrtfliteError
     from lrtflite.fleet.merge import Merged, merge
     from lrtflite.frames.fit import fit_frame
+    from lrtflite.frames.hints import FrameHints
     from lrtflite.frames.image_file import read_image
     from lrtflite.learner import Learner
     from lrtflite.prediction import Prediction
     from lrtflite.progress import Progress
+    from lrtflite.session.enough import EnoughFrames
     from lrtflite.session.session import SessionReport
     from lrtflite.state.folder import read_state
     from lrtflite.state.reading import State
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = [
     "Bundle",
+    "EnoughFrames",
     "Evaluation",
+    "FrameHints",
     "InputError",
     "Learner",
     "LrtfliteError",
@@ -47,7 +51,9 @@ __all__ = [
 # Modules of the public names.
 _HOMES = {
     "Bundle": "bundle.bundle",
+    "EnoughFrames": "session.enough",
     "Evaluation": "workbench.evaluation",
+    "FrameHints": "frames.hints",
     "InputError": "errors",
     "Learner": "learner",
     "LrtfliteError": "errors",
