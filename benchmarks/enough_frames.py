@@ -72,9 +72,9 @@ def run(arguments: argparse.Namespace) -> None:
             for count, lesson in zip(cut.frames, lessons.taught)
         ]
         never = cut.frames.count(None)
-        found.append((np.mean(used), max(used), never, every.accuracy, cut.accuracy))
+        found.append((float(np.mean(used)), max(used), never, every.accuracy, cut.accuracy))
         print(f"| {seed} | {line(found[-1])} |")
-    print(f"| mean | {line(np.mean(found, axis=0))} |")
+    print(f"| mean | {line(np.mean(np.array(found), axis=0))} |")
     with Learner.open(arguments.bundle) as learner:
         print(
             f"{CLASSES} classes, {learner.bundle.manifest.strategy}, "
@@ -97,7 +97,9 @@ def extracted(bundle: str, dataset: str, seed: int) -> Lessons:
             size=learner.bundle.manifest.input_size,
             seed=seed if is_drawn else 0,
         )
-        names, taught, tested = [], [], []
+        names: list[str] = []
+        taught: list[Latents] = []
+        tested: list[Latents] = []
         for label in rng.permutation(len(source.classes))[:CLASSES]:
             train = [clip for clip in source.train_clips() if clip.label == label]
             test = [clip for clip in source.test_clips() if clip.label == label]

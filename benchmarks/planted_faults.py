@@ -8,6 +8,8 @@ thirty times.
 
     python benchmarks/planted_faults.py BUNDLE synthetic [--seeds 2000 2001 2002]
     python benchmarks/planted_faults.py photos folder:PATH --seeds 100 101 102
+
+Constants were chosen on every second class of the photographs, so classes are drawn from the rest.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ def run(arguments: argparse.Namespace) -> None:
 def chosen(source: FrameSource, rng: np.random.Generator) -> Pictures:
     """Return PICTURES stills of each of CLASSES classes; of videos, two frames of each."""
     found: Pictures = {}
-    for label in rng.permutation(len(source.classes))[:CLASSES]:
+    for label in rng.permutation(np.arange(1, len(source.classes), 2))[:CLASSES]:
         clips = [c for c in (*source.train_clips(), *source.test_clips()) if c.label == label]
         order = [clips[place] for place in rng.permutation(len(clips))]
         frames: list[Frame] = []
@@ -82,7 +84,7 @@ def chosen(source: FrameSource, rng: np.random.Generator) -> Pictures:
 
 def with_faults(clean: Mapping[str, list[Frame]]) -> tuple[Pictures, dict[str, set[str]]]:
     """Return pictures with faults, and the names of the pictures or classes at fault."""
-    faulty = {label: list(frames) for label, frames in clean.items()}
+    faulty: Pictures = {label: list(frames) for label, frames in clean.items()}
     names = list(faulty)
     planted: dict[str, set[str]] = {fault: set() for fault in FAULTS}
     for one, other in ((0, 1), (2, 3)):
@@ -95,9 +97,9 @@ def with_faults(clean: Mapping[str, list[Frame]]) -> tuple[Pictures, dict[str, s
     rng = np.random.default_rng(0)
     for number in (2, 5):
         soft = gaussian(2)(faulty[names[5]][number], rng)
-        faulty[names[5]][number] = soft.clip(0, 255).astype(np.uint8)
+        faulty[names[5]][number] = np.asarray(soft.clip(0, 255), np.uint8)
     planted["blurred"] = {f"{names[5]}/2", f"{names[5]}/5"}
-    faulty[names[5]][7] = faulty[names[5]][7] // 6
+    faulty[names[5]][7] = np.asarray(faulty[names[5]][7] // 6, np.uint8)
     planted["dark"] = {f"{names[5]}/7"}
     del faulty[names[6]][2:]
     planted["few"] = {names[6]}

@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from lrtflite.errors import CameraError, InputError, LrtfliteError
     from lrtflite.fleet.merge import Merged, merge
     from lrtflite.frames.fit import fit_frame
+    from lrtflite.frames.hints import FrameHints
     from lrtflite.frames.image_file import read_image
     from lrtflite.learner import Learner
     from lrtflite.progress import Progress
+    from lrtflite.session.enough import EnoughFrames
     from lrtflite.session.session import SessionReport
     from lrtflite.state.folder import read_state
     from lrtflite.state.reading import State
@@ -34,7 +36,9 @@ __all__ = [
     "Camera",
     "CameraError",
     "Consensus",
+    "EnoughFrames",
     "Evaluation",
+    "FrameHints",
     "InputError",
     "Learner",
     "Lesson",
@@ -60,7 +64,9 @@ _HOMES = {
     "Camera": "camera.camera",
     "CameraError": "errors",
     "Consensus": "answers.consensus",
+    "EnoughFrames": "session.enough",
     "Evaluation": "workbench.evaluation",
+    "FrameHints": "frames.hints",
     "InputError": "errors",
     "Learner": "learner",
     "Lesson": "camera.lesson",

@@ -37,6 +37,8 @@ class Section:
 SECTIONS = (
     Section("The learner", "lrtflite"),
     Section("Data sets", "lrtflite.data"),
+    Section("Advice", "lrtflite.advice"),
+    Section("Kept pictures", "lrtflite.pictures"),
     Section("The converter", "lrtflite_converters"),
     Section("The simulated device", "lrtflite_firmware_sim"),
     Section("Tables", "lrtflite.tables.table", ("Table",)),

@@ -1,4 +1,4 @@
-"""What to improve in what a learner was taught."""
+"""Advice: confusions and faulty pictures, turned into actions."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ The constants were chosen on validation material (docs/studies/hints.md).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,9 @@ NEIGHBOURS, AGREEING = 5, 3
 MARGIN = 0.6
 # Largest difference between the mean colours of two pictures that are the same, in levels.
 COLOUR = 12.0
+
+# Rows whose differences from all others are computed at a time.
+_AT_ONCE = 256
 
 Vectors = NDArray[Any]
 
@@ -45,12 +48,12 @@ def mislabelled(vectors: Vectors, classes: SlotArray, *, least: int = 2) -> list
             continue
         place = int(np.searchsorted(numbers, other))
         margin = vectors[row] @ means[place] - vectors[row] @ unit(sums[own[row]] - vectors[row])
-        between = 1 - means[place] @ means[own[row]]
+        if margin <= MARGIN * (1 - means[place] @ means[own[row]]):
+            continue
         cosines = vectors @ vectors[row]
         cosines[row] = -np.inf
         nearest = np.argsort(-cosines, kind="stable")[:NEIGHBOURS]
-        agreeing = (classes[nearest] == other).sum()
-        if margin > MARGIN * between and agreeing >= min(AGREEING, len(vectors) - 1):
+        if (classes[nearest] == other).sum() >= min(AGREEING, len(vectors) - 1):
             faults.append((row, other))
     return sorted(faults)
 
@@ -63,14 +66,14 @@ def repeats(
     `thumbnails` (n, K) and `colours` (n, 3) are of each picture; `videos` has the number of the
     video that it is from, None for a still. Frames of one video may be alike.
     """
-    numbers = np.array([-1 if video is None else video for video in videos])
     found = []
-    for row in range(1, len(thumbnails)):
-        same = _same(thumbnails[:row], colours[:row], thumbnails[row], colours[row])
-        if numbers[row] >= 0:
-            same &= numbers[:row] != numbers[row]
+    for row, near in enumerate(_near(thumbnails)):
+        earlier = near[near < row]
+        if videos[row] is not None:
+            earlier = earlier[[videos[other] != videos[row] for other in earlier]]
+        same = _same(thumbnails[earlier], colours[earlier], thumbnails[row], colours[row])
         if same.any():
-            found.append((row, int(same.argmax())))
+            found.append((row, int(earlier[same.argmax()])))
     return found
 
 
@@ -90,6 +93,20 @@ def count_different_vectors(vectors: Vectors, *, least: float) -> int:
         if not kept or (1 - vectors[kept] @ vectors[row]).min() >= least:
             kept.append(row)
     return len(kept)
+
+
+def _near(thumbnails: NDArray[np.float32]) -> Iterator[NDArray[np.intp]]:
+    """Yield, for each thumbnail, the rows of those that may be the same, itself among them.
+
+    Products of matrices are quick, and a little inexact.
+    """
+    squares = np.square(thumbnails).sum(axis=1)
+    most = 2 * ALIKE**2 * thumbnails.shape[1]
+    for start in range(0, len(thumbnails), _AT_ONCE):
+        block = slice(start, start + _AT_ONCE)
+        products = thumbnails[block] @ thumbnails.T
+        distances = squares[block, np.newaxis] + squares - 2 * products
+        yield from (np.flatnonzero(row < most) for row in distances)
 
 
 def _same(

@@ -56,7 +56,10 @@ class Seen:
 
 
 def shown_by(source: FrameSource) -> list[Shown]:
-    """Return the pictures of a data set, held-out ones too, at most MAX_PICTURES of a class."""
+    """Return the pictures of a data set, held-out ones too, at most MAX_PICTURES of a class.
+
+    They are in the order of classes and names, so that of two equal ones the later is a repeat.
+    """
 
     def shown(clip: Clip, indices: Sequence[int]) -> Shown:
         names = [clip.name] if clip.length == 1 else [f"{clip.name} frame {i + 1}" for i in indices]
@@ -64,6 +67,7 @@ def shown_by(source: FrameSource) -> list[Shown]:
         return Shown(label, tuple(names), lambda _: clip.read(indices), clip.length > 1)
 
     parts = whole_batch(source, MAX_PICTURES, held_out=True).parts
+    parts = tuple(sorted(parts, key=lambda part: (part[0].label, part[0].name)))
     return [shown(clip, indices) for clip, indices in parts]
 
 

@@ -166,6 +166,37 @@ def test_long_streams_and_untaught_classes_are_drawn(simulated: Simulation) -> N
     assert "60 sessions" in page
 
 
+def test_the_report_says_what_to_improve(simulated: Simulation) -> None:
+    lines = tuple(f"add pictures of <{number}>" for number in range(12))
+    page = html_report(replace(simulated, improve=lines))
+    section = page.partition("<h2>What to improve</h2>")[2].partition("</section>")[0]
+    assert "<li>add pictures of &lt;0&gt;</li>" in section
+    assert section.count("<li>add") == 10
+    assert "and 2 rarer confusions" in section
+    assert "What to improve" not in html_report(replace(simulated, improve=()))
+
+
+def test_actions_are_the_confusions_of_the_last_test(simulated: Simulation) -> None:
+    """A class that is mostly wrong at the end must be among the confusions of its test frames."""
+    names = {each.name for each in simulated.per_class if each.first_session is not None}
+    for line in simulated.improve:
+        label, other = (
+            line.removeprefix("add pictures of ")
+            .partition(":")[0]
+            .split(" that show how it differs from ")
+        )
+        assert {label, other} <= names
+        wrong, of = map(int, re.findall(r"(\d+) of (\d+) test frames?", line)[0])
+        [found] = [each for each in simulated.per_class if each.name == label]
+        assert wrong <= round((1 - found.final_accuracy) * of)
+
+
+def test_results_without_actions_are_read(simulated: Simulation) -> None:
+    record = json.loads(simulated.to_json())
+    del record["improve"]
+    assert Simulation.from_json(json.dumps(record)).improve == ()
+
+
 def test_without_matplotlib(simulated: Simulation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtra, match=r"pip install .*\[report\]'"):

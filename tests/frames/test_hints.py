@@ -8,11 +8,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from lrtflite.data import open_source
 from lrtflite.errors import InputError
+from lrtflite.frames import hints as module
 from lrtflite.frames.hints import (
     BLURRED,
     DARK,
     LAST,
-    MAX_EARLIER,
     SAME,
     FrameHints,
     edges,
@@ -184,11 +184,16 @@ def test_a_camera_may_reuse_its_buffer() -> None:
     assert SAME in hints.add(buffer)
 
 
-def test_long_lessons_keep_a_bounded_number_of_thumbnails() -> None:
-    hints, frame = FrameHints(), np.zeros((8, 8, 3), np.uint8)
-    for _ in range(MAX_EARLIER + 5):
+def test_a_long_lesson_is_compared_with_its_last_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_EARLIER", 3)
+    rng = np.random.default_rng(0)
+    frames = rng.integers(0, 256, (4, 32, 32, 3), dtype=np.uint8)
+    hints = FrameHints()
+    for frame in frames[:3]:
         hints.add(frame)
-    assert len(hints._thumbnails) == MAX_EARLIER
+    assert SAME in hints.add(frames[0])
+    hints.add(frames[3])
+    assert SAME not in hints.add(frames[1])
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 5, 7, 9])

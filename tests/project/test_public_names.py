@@ -17,6 +17,8 @@ ROOT = Path(__file__).parents[2]
 PACKAGES = {
     "lrtflite": ROOT / "lrtflite",
     "lrtflite.data": ROOT / "lrtflite" / "data",
+    "lrtflite.advice": ROOT / "lrtflite" / "advice",
+    "lrtflite.pictures": ROOT / "lrtflite" / "pictures",
     "lrtflite_converters": ROOT / "converters" / "lrtflite_converters",
     "lrtflite_firmware_sim": ROOT / "firmware_sim" / "lrtflite_firmware_sim",
 }

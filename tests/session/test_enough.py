@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from learning import latents_of
 from lrtflite.replay.codecs import LatentForm
 from lrtflite.replay.memory import ReplayMemory
+from lrtflite.session import enough as module
 from lrtflite.session.diagnosis import to_vectors
 from lrtflite.session.enough import (
     BLOCK,
-    MAX_FRAMES,
     MIN_BLOCKS,
     ROWS,
     EnoughFrames,
@@ -158,10 +158,10 @@ def test_int8_latents_are_taken_relative_to_their_zero() -> None:
     assert frames_until(lesson, codes) == frames_until(EnoughFrames(), latents_of(1, 100))
 
 
-def test_a_lesson_of_hours_keeps_a_bounded_number_of_vectors() -> None:
+def test_a_lesson_of_hours_is_judged_by_its_first_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+    copies, varied = np.repeat(latents_of(1, 1), 20, axis=0), latents_of(1, 60)
+    assert frames_until(EnoughFrames(), np.concatenate([copies, varied])) is not None
+    monkeypatch.setattr(module, "MAX_FRAMES", 20)
     lesson = EnoughFrames()
-    for latent in np.repeat(latents_of(1, 1), MAX_FRAMES + 50, axis=0):
-        lesson.add(latent)
-    assert lesson.frames == MAX_FRAMES + 50
-    assert lesson._vectors is not None
-    assert len(lesson._vectors) < 2 * MAX_FRAMES
+    assert frames_until(lesson, np.concatenate([copies, varied])) is None
+    assert lesson.frames == 80
