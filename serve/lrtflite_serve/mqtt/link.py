@@ -117,7 +117,6 @@ class Link:
                 ) from error
         client.will_set(self.topics.status, OFFLINE, qos=1, retain=True)
         client.reconnect_delay_set(FIRST_PAUSE, LAST_PAUSE)
-        client.max_queued_messages_set(256)
         client.on_connect, client.on_disconnect = self._connected, self._disconnected
         client.on_message = self._message
         return client
@@ -141,7 +140,7 @@ class Link:
         self._tell_classes(self._home.classes())
         self._tell(self.topics.lesson, self._lesson, retain=True)
         self._tell_name(self._commands.name)
-        client.publish(self.topics.status, ONLINE, qos=1, retain=True)
+        client.publish(self.topics.status, ONLINE, retain=True)
         self._answers.clear()
         self._first.set()
 
@@ -203,14 +202,18 @@ class Link:
 
     def _tell_name(self, name: str) -> None:
         if self._discovery.has_camera and self._client.is_connected():
-            self._client.publish(self.topics.name, name, qos=1, retain=True)
+            self._client.publish(self.topics.name, name, retain=True)
 
     def _tell_problem(self, problem: str) -> None:
         self._lesson = problem_message(problem)
         self._tell(self.topics.lesson, self._lesson, retain=True)
 
     def _tell(self, topic: str, found: dict[str, Any] | None, *, retain: bool = False) -> None:
-        """Publish JSON, or an empty message for None; nothing without a connection."""
+        """Publish JSON, or an empty message for None; nothing without a connection.
+
+        INVARIANT: no message is sent again later. After a lost connection everything is told anew,
+        and an old message that arrives after it would count.
+        """
         if self._client.is_connected():
             text = "" if found is None else json.dumps(found, ensure_ascii=False)
-            self._client.publish(topic, text, qos=1 if retain else 0, retain=retain)
+            self._client.publish(topic, text, retain=retain)

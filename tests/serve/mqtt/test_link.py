@@ -69,8 +69,9 @@ def start(service: Service, broker: Mosquitto, lines: list[str] | None = None) -
 
 
 @pytest.fixture
-def link(opened: Open, broker: Mosquitto) -> Iterator[Link]:
+def link(opened: Open, broker: Mosquitto, ear: Ear) -> Iterator[Link]:
     made = start(opened(), broker)
+    wait(lambda: ear.last(made.topics.status) == b"online")
     yield made
     made.close()
 
@@ -181,6 +182,7 @@ def test_commands_that_the_broker_kept_are_not_of_now(
     ear.say(topics.teach, PRESS, retain=True)
     again = start(service, broker)
     assert again.topics == topics, "the identity is kept beside the state"
+    wait(lambda: ear.last(topics.status) == b"online")
     ear.say(topics.undo, PRESS)
     error = ear.wait_json(topics.lesson, state="refused")["error"]
     assert "name to teach" not in error
@@ -210,7 +212,7 @@ def test_a_broker_that_is_restarted_hears_everything_again(opened: Open, broker:
     broker.start()
     ear = Ear(broker.port)
     wait(lambda: ear.last(made.topics.status) == b"online")
-    assert described(ear)[f"homeassistant/button/{made.topics.identity}_teach_0/config"]
+    wait(lambda: ear.last(f"homeassistant/button/{made.topics.identity}_teach_0/config"))
     wait(lambda: len(lines) == 2)
     assert lines[1] == f"Connected to the broker 127.0.0.1:{broker.port} again"
     made.close()
