@@ -21,9 +21,14 @@ PATIENCE = 30.0
 
 
 class Mosquitto:
-    """A broker with users and passwords, or open to all; it can be stopped and started again."""
+    """A broker with users and passwords, or open to all; it can be stopped and started again.
 
-    def __init__(self, folder: Path, **passwords: str) -> None:
+    `certificate` has the files of a certificate and its key, for TLS.
+    """
+
+    def __init__(
+        self, folder: Path, *, certificate: tuple[Path, Path] | None = None, **passwords: str
+    ) -> None:
         program = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
         if program is None:
             pytest.skip("needs mosquitto: apt-get install mosquitto")
@@ -37,6 +42,8 @@ class Mosquitto:
             f"allow_anonymous {'false' if passwords else 'true'}",
             "persistence false",
         ]
+        if certificate is not None:
+            lines += [f"certfile {certificate[0]}", f"keyfile {certificate[1]}"]
         if passwords:
             file = folder / "passwords"
             file.write_text("")
@@ -46,6 +53,13 @@ class Mosquitto:
             lines.append(f"password_file {file}")
         (folder / "mosquitto.conf").write_text("\n".join(lines) + "\n")
         self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Mosquitto:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         self._process = subprocess.Popen(

@@ -83,6 +83,10 @@ class Link:
             )
         self._thread.start()
 
+    @property
+    def is_connected(self) -> bool:
+        return bool(self._client.is_connected())
+
     def close(self) -> None:
         """Say goodbye and disconnect."""
         self._ends.set()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,7 @@ pytest.importorskip("paho")
 
 from lrtflite import Learner
 from lrtflite.errors import InputError
+from lrtflite_serve.http.certificate import own_certificate
 from lrtflite_serve.mqtt.broker import Broker
 from lrtflite_serve.mqtt.link import Link
 from lrtflite_serve.mqtt.start import linked
@@ -235,21 +238,67 @@ def test_a_service_starts_without_its_broker(
 
 
 def test_a_wrong_password_ends_the_start_in_one_line(opened: Open, tmp_path: Path) -> None:
-    guarded = Mosquitto(tmp_path, kitchen="right")
-    guarded.start()
-    service = opened()
-    where = Broker("127.0.0.1", guarded.port, "kitchen", "wrong")
-    with pytest.raises(InputError, match="got Not authorized; check --mqtt-user and its password"):
-        linked(service, where, url=None, say=print)
-    assert not service.events.has_listeners
-    ear = Ear(guarded.port, user="kitchen", password="right")
-    made = linked(
-        service, Broker("127.0.0.1", guarded.port, "kitchen", "right"), url=None, say=print
-    )
-    wait(lambda: ear.last(made.topics.status) == b"online")
-    made.close()
-    ear.close()
-    guarded.stop()
+    with Mosquitto(tmp_path, kitchen="right") as guarded:
+        service = opened()
+        where = Broker("127.0.0.1", guarded.port, "kitchen", "wrong")
+        with pytest.raises(
+            InputError, match="got Not authorized; check --mqtt-user and its password"
+        ):
+            linked(service, where, url=None, say=print)
+        assert not service.events.has_listeners
+        ear = Ear(guarded.port, user="kitchen", password="right")
+        made = linked(
+            service, Broker("127.0.0.1", guarded.port, "kitchen", "right"), url=None, say=print
+        )
+        wait(lambda: ear.last(made.topics.status) == b"online")
+        made.close()
+        ear.close()
+
+
+def test_tls_with_an_authority_of_its_own(
+    opened: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lrtflite_serve.mqtt.link.PATIENCE", 10.0)
+    certificate, key = own_certificate(tmp_path / "tls", ["127.0.0.1"])
+    with Mosquitto(tmp_path, certificate=(certificate, key)) as guarded:
+        address, lines = f"127.0.0.1:{guarded.port}", list[str]()
+        trusted = Broker.of(address, authority=certificate, environment={})
+        service = opened()
+        made = linked(service, trusted, url=None, say=lines.append)
+        assert made.is_connected
+        assert lines == []
+        made.close()
+        monkeypatch.setattr("lrtflite_serve.mqtt.link.PATIENCE", 0.5)
+        untrusted = Broker.of(address, tls=True, environment={})
+        stranger = linked(service, untrusted, url=None, say=lines.append)
+        assert not stranger.is_connected
+        assert "trying again" in lines[0]
+        stranger.close()
+
+
+def test_the_command_line_says_a_wrong_password_in_one_line(demo: Path, tmp_path: Path) -> None:
+    with Mosquitto(tmp_path, kitchen="right") as guarded:
+        password = str(tmp_path / "password")
+        Path(password).write_text("wrong\n")
+        words = [str(demo), "--state", str(tmp_path / "state"), "--port", "0"]
+        broker = ["--mqtt", f"127.0.0.1:{guarded.port}", "--mqtt-user", "kitchen"]
+        for more, expected in (
+            (
+                [*broker, "--mqtt-password-file", str(tmp_path / "password")],
+                "got Not authorized; check",
+            ),
+            (["--mqtt-user", "kitchen"], "Expected --mqtt with the other options of a broker"),
+            (["--mqtt", "a b"], "Expected HOST or HOST:PORT for --mqtt"),
+        ):
+            done = subprocess.run(
+                [sys.executable, "-m", "lrtflite_cli.main", "serve", *words, *more],
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            assert done.returncode == 1
+            assert expected in done.stderr
+            assert len(done.stderr.splitlines()) == 1
 
 
 def test_without_a_camera(opened: Open, broker: Mosquitto, ear: Ear) -> None:
