@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,7 @@ import pytest
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
-# Seconds until something must have happened, on a machine that is busy.
-PATIENCE = 30.0
+from waiting import PATIENCE, wait
 
 
 class Mosquitto:
@@ -129,13 +127,3 @@ class Ear:
     def close(self) -> None:
         self.client.disconnect()
         self.client.loop_stop()
-
-
-def wait(condition: Any, what: str = "the condition") -> Any:
-    """Return the first true value of `condition`; fail after PATIENCE."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"Waited in vain for {what}")

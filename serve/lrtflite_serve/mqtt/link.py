@@ -58,7 +58,8 @@ class Link:
         self._buttons: list[int] | None = None
         self._wake, self._ends, self._first = (threading.Event() for _ in range(3))
         self._refused: str | None = None
-        self._lost = False
+        # Whether the last connection was accepted, and whether a line has said that it is lost.
+        self._is_up = self._lost = False
         self._commands = Commands(home, self.topics, self._tell_name, self._tell_problem)
         self._client = self._made(identity)
         self._thread = threading.Thread(target=self._run, name="mqtt", daemon=True)
@@ -137,7 +138,7 @@ class Link:
             return
         if self._lost:
             self._say(f"Connected to the broker {self._broker} again")
-        self._lost, self._refused = False, None
+        self._is_up, self._lost = True, False
         client.subscribe([(topic, 1) for topic in self.topics.commands])
         for topic, found in self._discovery.messages():
             self._tell(topic, found, retain=True)
@@ -149,8 +150,8 @@ class Link:
         self._first.set()
 
     def _disconnected(self, client: Any, userdata: Any, flags: Any, reason: Any, more: Any) -> None:
-        if not self._ends.is_set() and not self._lost and self._first.is_set():
-            self._lost = True
+        if self._is_up and not self._ends.is_set():
+            self._is_up, self._lost = False, True
             self._say(f"Lost the broker {self._broker}; trying again")
 
     def _message(self, client: Any, userdata: Any, message: Any) -> None:
