@@ -60,8 +60,8 @@ class Link:
         self._refused: str | None = None
         # Whether the last connection was accepted, and whether a line has said that it is lost.
         self._is_up = self._lost = False
-        self._commands = Commands(home, self.topics, self._tell_name, self._tell_problem)
         self._client = self._made(identity)
+        self._commands = Commands(home, self.topics, self._tell_name, self._tell_problem)
         self._thread = threading.Thread(target=self._run, name="mqtt", daemon=True)
 
     def start(self) -> None:

@@ -194,13 +194,29 @@ def test_commands_that_the_broker_kept_are_not_of_now(
     again.close()
 
 
-def test_a_device_says_goodbye_and_the_broker_does_it_for_a_lost_one(
-    opened: Open, broker: Mosquitto, ear: Ear
-) -> None:
+def test_a_device_says_goodbye(opened: Open, broker: Mosquitto, ear: Ear) -> None:
     made = start(opened(), broker)
     wait(lambda: ear.last(made.topics.status) == b"online")
     made.close()
     wait(lambda: ear.last(made.topics.status) == b"offline")
+
+
+def test_the_broker_does_it_for_a_killed_one(
+    demo: Path, tmp_path: Path, broker: Mosquitto, ear: Ear
+) -> None:
+    state = tmp_path / "state"
+    command = [sys.executable, "-m", "lrtflite_cli.main", "serve", str(demo), "--port", "0"]
+    words = ["--state", str(state), "--camera", "synthetic", "--mqtt", f"127.0.0.1:{broker.port}"]
+    with subprocess.Popen([*command, *words], stdout=subprocess.DEVNULL) as process:
+        identity = Path(f"{state}.mqtt")
+        try:
+            wait(lambda: identity.exists() and identity.read_text().strip())
+            status = f"lrtflite/{identity.read_text().strip()}/status"
+            wait(lambda: ear.last(status) == b"online")
+            assert described(ear)[f"homeassistant/sensor/{status.split('/')[1]}_answer/config"]
+        finally:
+            process.kill()
+    wait(lambda: ear.last(status) == b"offline")
 
 
 def test_a_broker_that_is_restarted_hears_everything_again(opened: Open, broker: Mosquitto) -> None:
