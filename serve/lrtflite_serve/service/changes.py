@@ -115,8 +115,9 @@ def _learn(
     service: Service, place: Place, frames: Sequence[Frame], kept: Sequence[bytes] | None
 ) -> dict[str, Any]:
     started = time.perf_counter()
+    label, slot = place.target
     with disk_errors(f"learn {place.label}"):
-        report = service.learner.learn(frames, **place.target)
+        report = service.learner.learn(frames, label, slot=slot)
     latents = service.learner.extract(np.stack(frames[:SEVERAL]))
     middle = frames[len(frames) // 2]
     return service.learned(place, report, middle, list(latents), kept, started)

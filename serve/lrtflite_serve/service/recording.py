@@ -47,9 +47,9 @@ class Place:
         return cls(str(slots.labels[number]), number, before[number] is None, slot is not None)
 
     @property
-    def target(self) -> dict[str, Any]:
-        """Return the arguments of `learn` that name the class."""
-        return {"slot": self.slot} if self.by_slot else {"label": self.label}
+    def target(self) -> tuple[str | None, int | None]:
+        """Return the label or the slot by which the class was named, and None for the other."""
+        return (None, self.slot) if self.by_slot else (self.label, None)
 
 
 class Recording:
@@ -79,7 +79,8 @@ class Recording:
         self._hints = FrameHints()
         self._enough = EnoughFrames(learner.memory, slot=None if place.new else place.slot)
         self._newest_hints: tuple[str, ...] = ()
-        self._lesson = Lesson(learner, **place.target, on_latent=self._see)
+        label, slot = place.target
+        self._lesson = Lesson(learner, label, slot=slot, on_latent=self._see)
 
     @property
     def frames(self) -> int:

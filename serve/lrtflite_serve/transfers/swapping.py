@@ -10,8 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from lrtflite import Learner
+from lrtflite.errors import DamagedState, StateError
 from lrtflite.files.atomic import flush_folder
 from lrtflite.files.scratch import scratch_folder
+from lrtflite.state.folder import StateFolder
+from lrtflite.state.reading import read_opened
 from lrtflite_serve.service.disk import disk_errors
 from lrtflite_serve.transfers.archive import unpack_state
 
@@ -34,9 +37,27 @@ def unpacked(archive: Path, state: Path, opened: Open) -> Iterator[Path]:
         folder = scratch / "state"
         folder.mkdir()
         unpack_state(archive, folder)
+        _check_whole(folder)
         opened(folder, True).close()
         (folder / "checked.json").unlink(missing_ok=True)
         yield folder
+
+
+def _check_whole(folder: Path) -> None:
+    """Raise StateError unless the newest generation in a folder is whole.
+
+    A learner would use an earlier one, or go on without lost rows; an upload is sent again.
+    """
+    found = StateFolder(folder)
+    newest = next(found.opened(), None)
+    if newest is None or found.damaged:
+        raise StateError("Expected a whole state, got a damaged one", "download it again")
+    try:
+        read_opened(newest)
+    except DamagedState as error:
+        raise StateError(
+            "Expected a whole state, got a damaged one", "download it again"
+        ) from error
 
 
 def swap(new: Path, state: Path) -> Path:
