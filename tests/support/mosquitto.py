@@ -8,7 +8,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +15,18 @@ import pytest
 from paho.mqtt.client import Client
 from paho.mqtt.enums import CallbackAPIVersion
 
-# Seconds until something must have happened, on a machine that is busy.
-PATIENCE = 30.0
+from waiting import PATIENCE, wait
 
 
 class Mosquitto:
-    """A broker with users and passwords, or open to all; it can be stopped and started again."""
+    """A broker with users and passwords, or open to all; it can be stopped and started again.
 
-    def __init__(self, folder: Path, **passwords: str) -> None:
+    `certificate` has the files of a certificate and its key, for TLS.
+    """
+
+    def __init__(
+        self, folder: Path, *, certificate: tuple[Path, Path] | None = None, **passwords: str
+    ) -> None:
         program = shutil.which("mosquitto", path="/usr/sbin:/usr/bin:/usr/local/sbin")
         if program is None:
             pytest.skip("needs mosquitto: apt-get install mosquitto")
@@ -37,6 +40,8 @@ class Mosquitto:
             f"allow_anonymous {'false' if passwords else 'true'}",
             "persistence false",
         ]
+        if certificate is not None:
+            lines += [f"certfile {certificate[0]}", f"keyfile {certificate[1]}"]
         if passwords:
             file = folder / "passwords"
             file.write_text("")
@@ -46,6 +51,13 @@ class Mosquitto:
             lines.append(f"password_file {file}")
         (folder / "mosquitto.conf").write_text("\n".join(lines) + "\n")
         self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Mosquitto:
+        self.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
     def start(self) -> None:
         self._process = subprocess.Popen(
@@ -115,13 +127,3 @@ class Ear:
     def close(self) -> None:
         self.client.disconnect()
         self.client.loop_stop()
-
-
-def wait(condition: Any, what: str = "the condition") -> Any:
-    """Return the first true value of `condition`; fail after PATIENCE."""
-    end = time.monotonic() + PATIENCE
-    while time.monotonic() < end:
-        if found := condition():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"Waited in vain for {what}")

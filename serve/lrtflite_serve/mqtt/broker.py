@@ -82,12 +82,20 @@ class Broker:
 def _address(text: str, port: int) -> tuple[str, int]:
     found = re.fullmatch(r"(\[[0-9A-Za-z:.%]+\]|[^\s:/@\[\]]+)(?::([0-9]{1,5}))?", text, re.ASCII)
     number = port if found is None or found[2] is None else int(found[2])
-    if found is None or not 0 < number < 65_536:
+    if found is None or not 0 < number < 65_536 or not _is_host(found[1]):
         raise InputError(
             f"Expected HOST or HOST:PORT for --mqtt, got {text!a}",
             f"write for example homeassistant.local:{PORT}; the user goes into --mqtt-user",
         )
     return found[1].strip("[]"), number
+
+
+def _is_host(text: str) -> bool:
+    try:
+        text.encode("idna")
+    except UnicodeError:  # a part of more than 63 characters, or an empty one
+        return False
+    return True
 
 
 def _password(path: Path) -> str:

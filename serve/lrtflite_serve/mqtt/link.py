@@ -58,9 +58,10 @@ class Link:
         self._buttons: list[int] | None = None
         self._wake, self._ends, self._first = (threading.Event() for _ in range(3))
         self._refused: str | None = None
-        self._lost = False
-        self._commands = Commands(home, self.topics, self._tell_name, self._tell_problem)
+        # Whether the last connection was accepted, and whether a line has said that it is lost.
+        self._is_up = self._lost = False
         self._client = self._made(identity)
+        self._commands = Commands(home, self.topics, self._tell_name, self._tell_problem)
         self._thread = threading.Thread(target=self._run, name="mqtt", daemon=True)
 
     def start(self) -> None:
@@ -82,6 +83,10 @@ class Link:
                 "check --mqtt-user and its password",
             )
         self._thread.start()
+
+    @property
+    def is_connected(self) -> bool:
+        return bool(self._client.is_connected())
 
     def close(self) -> None:
         """Say goodbye and disconnect."""
@@ -117,7 +122,6 @@ class Link:
                 ) from error
         client.will_set(self.topics.status, OFFLINE, qos=1, retain=True)
         client.reconnect_delay_set(FIRST_PAUSE, LAST_PAUSE)
-        client.max_queued_messages_set(256)
         client.on_connect, client.on_disconnect = self._connected, self._disconnected
         client.on_message = self._message
         return client
@@ -134,20 +138,20 @@ class Link:
             return
         if self._lost:
             self._say(f"Connected to the broker {self._broker} again")
-        self._lost, self._refused = False, None
+        self._is_up, self._lost = True, False
         client.subscribe([(topic, 1) for topic in self.topics.commands])
         for topic, found in self._discovery.messages():
             self._tell(topic, found, retain=True)
         self._tell_classes(self._home.classes())
         self._tell(self.topics.lesson, self._lesson, retain=True)
         self._tell_name(self._commands.name)
-        client.publish(self.topics.status, ONLINE, qos=1, retain=True)
+        client.publish(self.topics.status, ONLINE, retain=True)
         self._answers.clear()
         self._first.set()
 
     def _disconnected(self, client: Any, userdata: Any, flags: Any, reason: Any, more: Any) -> None:
-        if not self._ends.is_set() and not self._lost and self._first.is_set():
-            self._lost = True
+        if self._is_up and not self._ends.is_set():
+            self._is_up, self._lost = False, True
             self._say(f"Lost the broker {self._broker}; trying again")
 
     def _message(self, client: Any, userdata: Any, message: Any) -> None:
@@ -203,14 +207,18 @@ class Link:
 
     def _tell_name(self, name: str) -> None:
         if self._discovery.has_camera and self._client.is_connected():
-            self._client.publish(self.topics.name, name, qos=1, retain=True)
+            self._client.publish(self.topics.name, name, retain=True)
 
     def _tell_problem(self, problem: str) -> None:
         self._lesson = problem_message(problem)
         self._tell(self.topics.lesson, self._lesson, retain=True)
 
     def _tell(self, topic: str, found: dict[str, Any] | None, *, retain: bool = False) -> None:
-        """Publish JSON, or an empty message for None; nothing without a connection."""
+        """Publish JSON, or an empty message for None; nothing without a connection.
+
+        INVARIANT: no message is sent again later. After a lost connection everything is told anew,
+        and an old message that arrives after it would count.
+        """
         if self._client.is_connected():
             text = "" if found is None else json.dumps(found, ensure_ascii=False)
-            self._client.publish(topic, text, qos=1 if retain else 0, retain=retain)
+            self._client.publish(topic, text, retain=retain)

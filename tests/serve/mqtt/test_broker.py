@@ -27,7 +27,7 @@ def test_addresses(address: str, host: str, port: int) -> None:
 @pytest.mark.parametrize(
     "address",
     ["", ":1883", "home:", "home:0", "home:65536", "home:x", "a b", "mqtt://home", "me:pw@home",
-     "::1", "home:1883:2", "home\n", "home:\u0661"],
+     "::1", "home:1883:2", "a" * 64, "a..b", "home\n", "home:\u0661"],
 )  # fmt: skip
 def test_other_addresses(address: str) -> None:
     with pytest.raises(InputError, match=r"HOST or HOST:PORT for --mqtt, got .* --mqtt-user"):

@@ -69,9 +69,10 @@ def test_buttons_of_classes_come_and_go() -> None:
     found = dict(discovery.class_buttons({1: "mug"}, [0, 1]))
     gone, mug = (f"homeassistant/button/{TOPICS.identity}_teach_{slot}/config" for slot in (0, 1))
     assert found[gone] is None
-    assert found[mug] is not None
-    assert found[mug]["name"] == "Teach mug"
-    assert found[mug]["command_topic"] == TOPICS.teach_class(1)
+    button = found[mug]
+    assert button is not None
+    assert button["name"] == "Teach mug"
+    assert button["command_topic"] == TOPICS.teach_class(1)
 
 
 def test_without_a_camera_nothing_is_offered_that_needs_one() -> None:
