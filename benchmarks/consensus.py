@@ -29,8 +29,7 @@ from clips import FPS, FRAMES, Things, drawn, photographed
 from numpy.typing import NDArray
 
 from lrtflite import Consensus, Learner, LrtfliteError, Prediction
-from lrtflite.answers.consensus import FRAMES as WINDOW
-from lrtflite.answers.consensus import SHARE
+from lrtflite.answers import consensus as defaults
 from lrtflite.answers.prediction import NO_SLOT
 from lrtflite.runtime.model import describe_runtime
 from lrtflite.system.machine import this_machine
@@ -71,11 +70,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--worlds", nargs="+", choices=WORLDS, default=WORLDS)
     parser.add_argument("--seeds", type=int, nargs="+", default=[2000, 2001, 2002])
-    parser.add_argument("--frames", type=int, nargs="+", default=[WINDOW])
-    parser.add_argument("--shares", type=float, nargs="+", default=[SHARE])
+    parser.add_argument("--frames", type=int, nargs="+", default=[defaults.FRAMES])
+    parser.add_argument("--shares", type=float, nargs="+", default=[defaults.SHARE])
+    parser.add_argument("--lead", type=float, default=defaults.LEAD, help="in place of LEAD")
     parser.add_argument("--after", type=float, default=1.0, help="seconds of a clip left out")
     parser.add_argument("--validation", action="store_true")
     arguments = parser.parse_args()
+    defaults.LEAD = arguments.lead
     try:
         run(arguments)
     except LrtfliteError as error:
