@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from worlds import World, extract
 
 from lrtflite import Bundle, Learner, LrtfliteError
-from lrtflite.prediction import Answers
+from lrtflite.answers.prediction import Answers
 from lrtflite.runtime.model import describe_runtime
 from lrtflite.system.machine import this_machine
 

@@ -59,11 +59,14 @@ class Screen:
                 self._shown = text
                 print(f"\0337\033[A\r\033[K{text}\0338", end="", flush=True)
 
-    def answer(self, text: str, winner: str, status: str = "") -> None:
-        """Show an answer after a status; in a log, print it alone, and only a new winner."""
+    def answer(self, text: str, winner: str | None, status: str = "") -> None:
+        """Show an answer after a status; in a log, print it alone, and only a new winner.
+
+        Without a winner, a log stays as it is.
+        """
         self.show(f"{status} | {text}" if status else text)
-        now = time.monotonic()
-        if not self.is_terminal and winner != self._winner and now - self._logged >= LOG_EVERY:
+        now, is_new = time.monotonic(), winner not in (None, self._winner)
+        if not self.is_terminal and is_new and now - self._logged >= LOG_EVERY:
             self._winner, self._logged = winner, now
             print(text, flush=True)
 

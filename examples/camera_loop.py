@@ -2,11 +2,11 @@
 
     python camera_loop.py bundle --camera /dev/video0 --state state
 
-The default camera is /dev/video0, or else a Raspberry Pi camera. cameras.py lists the other values
-of `--camera`; camera_console.py has the screen and the keyboard, camera_lesson.py the session that
-learns a thing. Without a terminal, the loop prints plain lines and reads commands, one per line,
-from its standard input or from the FIFO `--commands`. `quit`, Ctrl-C and SIGTERM end it; the state
-folder keeps all finished sessions.
+The default camera is /dev/video0, or else a Raspberry Pi camera; `--camera` may also be picamera2,
+the address of a stream, or synthetic. camera_console.py has the screen and the keyboard. Without a
+terminal, the loop prints plain lines and reads commands, one per line, from its standard input or
+from the FIFO `--commands`. `quit`, Ctrl-C and SIGTERM end it; the state folder keeps all finished
+sessions.
 
 Answers go on while a thing is recorded and learned. A line that is typed meanwhile waits until the
 thing is learned, except `cancel`.
@@ -24,11 +24,20 @@ from contextlib import closing
 from difflib import get_close_matches
 from pathlib import Path
 
+import numpy as np
 from camera_console import Lines, Notes, Screen
-from camera_lesson import Lesson
-from cameras import Camera, Picture, open_camera
 
-from lrtflite import Bundle, Learner, LrtfliteError, fit_frame, quiet_stderr
+from lrtflite import (
+    Bundle,
+    Camera,
+    Consensus,
+    Learner,
+    Lesson,
+    LrtfliteError,
+    fit_frame,
+    open_camera,
+    quiet_stderr,
+)
 
 HELP = """\
 NAME             look for {seconds:g} s and learn the thing in front of the camera as NAME
@@ -64,6 +73,7 @@ class Loop:
         self._size = learner.bundle.manifest.input_size
         self._seconds, self._fps = seconds, fps
         self._lesson: Lesson | None = None
+        self._consensus = Consensus.of(learner)
         self._waiting: deque[str] = deque()
 
     def run(self, lines: Lines) -> None:
@@ -91,16 +101,18 @@ class Loop:
                 self._lesson.cancel()
                 self._lesson.wait(2.0)
 
-    def _answer(self, frame: Picture) -> None:
-        status = self._lesson.status if self._lesson else ""
+    def _answer(self, frame: np.ndarray) -> None:
+        status = status_of(self._lesson) if self._lesson else ""
         if not self._learner.learned:
             self._screen.answer("nothing learned yet", "", status)
             return
         [top] = self._learner.predict(frame)
-        text = ", ".join(f"{guess.label} {guess.probability:.0%}" for guess in top)
-        self._screen.answer(text, top[0].label, status)
+        settled = self._consensus.add(top)
+        guesses = ", ".join(f"{guess.label} {guess.probability:.0%}" for guess in top)
+        winner = None if settled.kind == "unsure" else settled.label or settled.kind
+        self._screen.answer(f"{winner or settled.kind} ({guesses})", winner, status)
 
-    def _go_on(self, frame: Picture) -> None:
+    def _go_on(self, frame: np.ndarray) -> None:
         """Give the lesson a frame, if it is not over."""
         if self._lesson and self._lesson.is_over:
             self._end_lesson(self._lesson)
@@ -111,10 +123,11 @@ class Loop:
         """Say how a lesson ended, or raise its error if that is a bug."""
         self._lesson = None
         if lesson.report is not None:
+            self._consensus.clear()
             frames, took = lesson.report.frames, lesson.report.ready_to_committed_ms
-            self._screen.say(f"Learned {lesson.name} from {frames} frames in {took:.0f} ms.")
-        elif lesson.cancelled.is_set():
-            self._screen.say(f"Did not learn {lesson.name}.")
+            self._screen.say(f"Learned {lesson.label} from {frames} frames in {took:.0f} ms.")
+        elif lesson.is_cancelled:
+            self._screen.say(f"Did not learn {lesson.label}.")
         elif isinstance(lesson.error, LrtfliteError):
             self._screen.say(f"{lesson.error}")
         elif lesson.error is not None:
@@ -141,6 +154,7 @@ class Loop:
                 self._waiting.append(typed)
 
     def _obey(self, line: str) -> None:
+        self._consensus.clear()
         command, *names = line.split(" ")
         if line == "undo":
             self._learner.undo()
@@ -180,6 +194,17 @@ class Loop:
 
     def _known(self) -> str:
         return f"It knows {', '.join(self._learner.learned) or 'nothing yet'}."
+
+
+def status_of(lesson: Lesson) -> str:
+    """Return what a lesson is doing, in a few words."""
+    if lesson.progress is not None and lesson.progress.phase == "train":
+        done, total = lesson.progress.done, lesson.progress.total
+        return f"learning {lesson.label}, step {done} of {total}"
+    if lesson.frames == 0:
+        return ""
+    past = min(lesson.past, lesson.seconds or lesson.past)
+    return f"looking at {lesson.label}, {past:.0f} of {lesson.seconds:g} s"
 
 
 def similar_command(word: str) -> str | None:

@@ -9,15 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lrtflite.answers.consensus import Consensus, Settled
+    from lrtflite.answers.prediction import Prediction
     from lrtflite.bundle.bundle import Bundle
     from lrtflite.bundle.training import Training
-    from lrtflite.errors import InputError, LrtfliteError
+    from lrtflite.camera.camera import Camera
+    from lrtflite.camera.lesson import Lesson
+    from lrtflite.camera.sources import open_camera
+    from lrtflite.errors import CameraError, InputError, LrtfliteError
     from lrtflite.fleet.merge import Merged, merge
     from lrtflite.frames.fit import fit_frame
     from lrtflite.frames.hints import FrameHints
     from lrtflite.frames.image_file import read_image
     from lrtflite.learner import Learner
-    from lrtflite.prediction import Prediction
     from lrtflite.progress import Progress
     from lrtflite.session.enough import EnoughFrames
     from lrtflite.session.session import SessionReport
@@ -29,21 +33,27 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 __all__ = [
     "Bundle",
+    "Camera",
+    "CameraError",
+    "Consensus",
     "EnoughFrames",
     "Evaluation",
     "FrameHints",
     "InputError",
     "Learner",
+    "Lesson",
     "LrtfliteError",
     "Merged",
     "Prediction",
     "Progress",
     "SessionReport",
+    "Settled",
     "State",
     "Training",
     "evaluate",
     "fit_frame",
     "merge",
+    "open_camera",
     "quiet_stderr",
     "read_image",
     "read_state",
@@ -51,21 +61,27 @@ __all__ = [
 # Modules of the public names.
 _HOMES = {
     "Bundle": "bundle.bundle",
+    "Camera": "camera.camera",
+    "CameraError": "errors",
+    "Consensus": "answers.consensus",
     "EnoughFrames": "session.enough",
     "Evaluation": "workbench.evaluation",
     "FrameHints": "frames.hints",
     "InputError": "errors",
     "Learner": "learner",
+    "Lesson": "camera.lesson",
     "LrtfliteError": "errors",
     "Merged": "fleet.merge",
-    "Prediction": "prediction",
+    "Prediction": "answers.prediction",
     "Progress": "progress",
     "SessionReport": "session.session",
+    "Settled": "answers.consensus",
     "State": "state.reading",
     "Training": "bundle.training",
     "evaluate": "workbench.evaluation",
     "fit_frame": "frames.fit",
     "merge": "fleet.merge",
+    "open_camera": "camera.sources",
     "quiet_stderr": "system.quiet",
     "read_image": "frames.image_file",
     "read_state": "state.folder",

@@ -11,11 +11,19 @@ LrtfliteError
 │   └── StateInPlace   a change that was made, but that a power cut may still undo
 ├── DataError          a data set that is missing or not laid out as expected
 │   └── UnreadableFile a picture or video that is missing, damaged or of an unknown kind
+├── CameraError        a camera or video without pictures, or one that stopped
 ├── NotRegular         a link, FIFO, device or folder where a file was expected
 ├── TooShort           a file that ends before the bytes that were asked for
 ├── SessionCancelled   learning stopped on request
 ├── RuntimeMissing     no TFLite runtime is installed, or not the requested one
 ├── PluginError        a plugin that cannot be imported
+├── ServiceError       a request that a service refuses, as `lrtflite serve` does
+│   ├── Busy           a change that has to wait for a lesson or another change
+│   ├── Missing        a lesson, picture or class that is not there
+│   ├── NotOffered     a part of the service that is not installed or not switched on
+│   ├── TooLarge       an upload, picture or lesson above its limit
+│   ├── TooManyClients one client more than the service takes
+│   └── DiskFull       a change for which the disk has no room
 └── MissingExtra       an optional part is not installed; names the pip command
 
 A text says what was expected, what it got, and what to do, in one line.
@@ -80,6 +88,10 @@ class UnreadableFile(DataError):
         self.reason = reason
 
 
+class CameraError(LrtfliteError):
+    """A camera or video without pictures, or one that stopped delivering them."""
+
+
 class NotRegular(LrtfliteError):
     """A folder, link, FIFO or device where a file was expected."""
 
@@ -101,6 +113,34 @@ class RuntimeMissing(LrtfliteError):
 
 class PluginError(LrtfliteError):
     """A plugin, named in the environment or by an entry point, that cannot be imported."""
+
+
+class ServiceError(LrtfliteError):
+    """A request that a service refuses."""
+
+
+class Busy(ServiceError):
+    """A change that has to wait for a lesson or another change."""
+
+
+class Missing(ServiceError):
+    """A lesson, picture or class that is not there, or no longer."""
+
+
+class NotOffered(ServiceError):
+    """A part of a service that is not installed or not switched on."""
+
+
+class TooLarge(ServiceError):
+    """An upload, picture or lesson above its limit."""
+
+
+class TooManyClients(ServiceError):
+    """One client more than a service takes."""
+
+
+class DiskFull(ServiceError):
+    """A change for which the disk has no room."""
 
 
 class MissingExtra(LrtfliteError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.answers.prediction import Answers, Prediction, top_predictions
 from lrtflite.arguments import whole_number
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.destination import Destination
@@ -23,7 +24,6 @@ from lrtflite.frames.dull import DullFrames
 from lrtflite.labels import Label
 from lrtflite.opening import open_committed, opened_bundle
 from lrtflite.options import LearnerOptions
-from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.progress import OnProgress
 from lrtflite.session.class_changes import forget_class, rename_class
 from lrtflite.session.latents import check_latents
@@ -138,6 +138,16 @@ class Learner:
         """Return the labels that `predict` can answer with."""
         return self.committed.learned_labels
 
+    @property
+    def patterns(self) -> dict[str, int]:
+        """Return the number of patterns that each label was taught with."""
+        return self.committed.history.patterns
+
+    @property
+    def can_undo(self) -> bool:
+        """Return whether `undo` has a change to take back."""
+        return self.committed.can_undo
+
     def extract(self, frames: NDArray[np.uint8]) -> NDArray[Any]:
         """Return latents (n, ...) of one frame (H, W, 3) or several (n, H, W, 3), uint8 RGB."""
         manifest = self.bundle.manifest
@@ -196,6 +206,7 @@ class Learner:
         training: Training | None = None,
         diagnose: bool = False,
         on_progress: OnProgress | None = None,
+        on_latent: Callable[[NDArray[Any]], None] | None = None,
         cancel: threading.Event | None = None,
     ) -> SessionReport:
         """Run one learning session on frames of one label, or with one label per frame.
@@ -205,7 +216,8 @@ class Learner:
         learner stays unchanged until the session is committed, and for good if the session is
         cancelled or fails. With `diagnose`, the report explains why answers may be wrong, which
         takes two passes over the replay memory and, if it lacks a class, about as long as the
-        session again.
+        session again. `on_latent` gets each latent, read-only, in the thread that extracts; an
+        error that it raises ends the session.
         """
         with self._session(on_progress, cancel) as session:
             # Check labels first, so that a bad one fails before the camera records.
@@ -216,6 +228,7 @@ class Learner:
                 session,
                 extract=dull.watching(self._extract_one),
                 manifest=self.bundle.manifest,
+                on_latent=on_latent,
             )
             answer = self.probabilities if diagnose else None
             report = diagnosed_session(

@@ -42,6 +42,7 @@ COMMANDS = {
     "merge": "Merge the states of several devices into one.",
     "keygen": "Make a pair of keys to sign bundles with.",
     "sign": "Sign a bundle.",
+    "serve": "Serve a page to teach a device by showing.",
     "simulate": "Run and measure learning sessions on a simulated device.",
 }
 # Commands whose modules are in `commands/learner`.

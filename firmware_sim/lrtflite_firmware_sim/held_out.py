@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.answers.prediction import Answers
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.data import Clip, Frame, FrameSource
 from lrtflite.errors import DataError
 from lrtflite.evenly import evenly
-from lrtflite.prediction import Answers
 from lrtflite.progress import OnProgress, Phase, Progress
 from lrtflite_firmware_sim.device.process import DeviceProcess
 

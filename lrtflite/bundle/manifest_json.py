@@ -124,6 +124,7 @@ def _values(read: dict[str, Any]) -> dict[str, Any]:
         "files": {name: _file(name, value) for name, value in found["files"].items()},
         "measured": None if found["measured"] is None else Costs.from_json(found["measured"]),
         "quantisation": _quantisation(found),
+        "unknown": _unknown(found.get("unknown")),
     }
 
 
@@ -136,6 +137,10 @@ def _quantisation(found: Mapping[str, Any]) -> Quantisation | None:
             f"latent_dtype is {found['latent_dtype']!r} in a bundle that {has} quantisation"
         )
     return read
+
+
+def _unknown(found: Any) -> float | None:
+    return None if found is None else real_number("unknown", found, most=1.0)
 
 
 def _feeding(found: Any) -> Feeding:

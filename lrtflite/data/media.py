@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lrtflite.data.picture_ends import read_ends
+from lrtflite.data.picture_ends import ends_of, read_ends
 from lrtflite.data.source import Frame
 from lrtflite.errors import DataError, LrtfliteError, UnreadableFile
 from lrtflite.frames.fit import fit_frame
@@ -34,14 +34,23 @@ def count_frames(path: Path) -> int:
     """
     if path.suffix.lower() in VIDEOS:
         return _count_video(path)
+    return _count_pictures(path, None)
+
+
+def count_in_ram(path: Path, content: bytes) -> int:
+    """Like `count_frames`, for the content of a picture; `path` names it and gives its kind."""
+    return _count_pictures(path, content)
+
+
+def _count_pictures(path: Path, content: bytes | None) -> int:
     try:
-        ends = read_ends(path)
+        ends = read_ends(path) if content is None else ends_of(content)
         if ends.whole_png is not None:
             check_pixels(*ends.whole_png)
             return 1
     except (OSError, ValueError) as error:
         raise unreadable("image", path, error) from error
-    with open_image(path) as image:
+    with open_image(path, content) as image:
         animated = path.suffix.lower() in ANIMATIONS
         frames = int(getattr(image, "n_frames", 1)) if animated else 1
         for index in range(0 if ends.has_end else frames):

@@ -42,6 +42,13 @@ class Ends:
         return False
 
 
+def ends_of(content: bytes) -> Ends:
+    """Return the two ends of a picture in RAM; raise OSError if it is empty."""
+    if not content:
+        raise OSError("empty")
+    return Ends(content[:24], content[-12:], len(content))
+
+
 def read_ends(path: Path) -> Ends:
     """Read the two ends; raise OSError if the file is missing, empty or not a regular file."""
     # O_NONBLOCK, because opening a named pipe would wait for a writer.

@@ -18,6 +18,9 @@ from lrtflite.errors import DataError, InputError
 from lrtflite.progress import OnProgress
 from lrtflite.tables.table import Table
 
+# Endings of files that `tm:PATH` takes.
+ARCHIVES = (".tm", ".zip")
+
 Opener = Callable[[SourceRequest], FrameSource]
 
 
@@ -52,6 +55,11 @@ SOURCES: Table[SourceEntry] = Table(
             "lrtflite.data.folders.source:open_folder",
             takes="PATH",
             summary="your pictures and videos, one folder per class",
+        ),
+        "tm": SourceEntry(
+            "lrtflite.data.projects.source:open_project",
+            takes="PATH",
+            summary="a Teachable Machine project, or a zip of class folders",
         ),
         "core50": SourceEntry(
             "lrtflite.data.core50.opener:open_core50",
@@ -136,6 +144,8 @@ def _meant(name: str) -> str | None:
     kind, colon, argument = name.partition(":")
     if name and _is_folder(name):
         return f"folder:{name}"
+    if name.lower().endswith(ARCHIVES):
+        return f"tm:{name}"
     near = difflib.get_close_matches(kind.lower(), SOURCES, n=1, cutoff=0.7)
     if near and (colon or "/" not in name):
         takes = SOURCES[near[0]].takes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Callable, Protocol, runtime_checkable
 
 from lrtflite.data.listing import first_few
 from lrtflite.data.media import count_frames
@@ -34,12 +34,17 @@ class FileCheck:
         return tuple(f"{path.relative_to(root)} ({why})" for path, why in self.faults.items())
 
 
-def look_at(files: Sequence[Path], *, on_progress: OnProgress | None = None) -> FileCheck:
+def look_at(
+    files: Sequence[Path],
+    *,
+    count: Callable[[Path], int] = count_frames,
+    on_progress: OnProgress | None = None,
+) -> FileCheck:
     """Count the frames of each file, calling `on_progress` after each; see `count_frames`."""
     look = FileCheck({}, {})
     for number, path in enumerate(files, start=1):
         try:
-            look.lengths[path] = count_frames(path)
+            look.lengths[path] = count(path)
         except UnreadableFile as error:
             look.faults[path] = error.reason
         if on_progress is not None:

@@ -1,7 +1,8 @@
 """Read the configuration and the weights of a Keras file, without running anything from it.
 
-Three forms are read, by their content: the `.keras` archive of Keras 3 and of tf-keras, the older
-`.h5` file of a model, and an `.h5` file of weights alone. Keras's own loaders import modules and
+Four forms are read, by their content: the `.keras` archive of Keras 3 and of tf-keras, the older
+`.h5` file of a model, the zip with such a file that Teachable Machine exports, and an `.h5` file of
+weights alone. Keras's own loaders import modules and
 rebuild functions that a file names. This module only parses JSON and copies arrays, within limits,
 and needs no TensorFlow.
 """
@@ -34,6 +35,8 @@ _FOLDERS, _VARIABLES = ("layers", "_layer_checkpoint_dependencies"), "vars"
 _CONFIG, _METADATA, _WEIGHTS = "config.json", "metadata.json", "model.weights.h5"
 # The attribute with the configuration in an `.h5` file, and its group of weights.
 _H5_CONFIG, _H5_WEIGHTS = "model_config", "model_weights"
+# The model in the zip that Teachable Machine exports.
+_TEACHABLE = "keras_model.h5"
 # How the two kinds of file begin.
 _ZIP, _HDF5 = b"PK", b"\x89HDF\r\n\x1a\n"
 # The class of the last layer in models that `lrtflite train` saves.
@@ -150,7 +153,11 @@ def parse_keras_file(content: bytes, name: str) -> KerasFile | None:
     Raise one of `zip_file.MALFORMED` for malformed bytes.
     """
     if content.startswith(_ZIP):
-        return _parse_archive(ZipContent(content), name)
+        archive = ZipContent(content)
+        if _TEACHABLE in archive.names:
+            most = MAX_UNPACKED if archive.is_compressed(_TEACHABLE) else MAX_BYTES
+            return _parse_h5(archive.read(_TEACHABLE, most=most), name)
+        return _parse_archive(archive, name)
     if content.startswith(_HDF5):
         return _parse_h5(content, name)
     return None

@@ -7,12 +7,15 @@ compression whose steps have no limit. Members are only ever read into RAM, neve
 from __future__ import annotations
 
 import io
+import stat
 import struct
 import zipfile
 import zlib
 
 # Maximum number of members of an archive; each entry of its directory begins with this mark.
 MAX_MEMBERS, _ENTRY = 65_536, b"PK\x01\x02"
+# Bit of a member's flags that says that its content is encrypted.
+_ENCRYPTED = 1
 # Errors of zipfile, zlib, numpy, h5py and json for malformed bytes.
 MALFORMED = (
     OSError,
@@ -39,7 +42,9 @@ class ZipContent:
         if content.count(_ENTRY) > MAX_MEMBERS:
             raise ValueError(f"more than {MAX_MEMBERS:,} members")
         self._archive = zipfile.ZipFile(io.BytesIO(content))
-        self._members = {member.filename: member for member in self._archive.infolist()}
+        entries = self._archive.infolist()
+        self._members = {member.filename: member for member in entries}
+        self.has_repeats = len(entries) > len(self._members)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -51,6 +56,13 @@ class ZipContent:
 
     def is_compressed(self, name: str) -> bool:
         return self._member(name).compress_type != zipfile.ZIP_STORED
+
+    def is_encrypted(self, name: str) -> bool:
+        return bool(self._member(name).flag_bits & _ENCRYPTED)
+
+    def is_link(self, name: str) -> bool:
+        """Return whether a member stands for a symbolic link, as archivers on Unix write them."""
+        return stat.S_ISLNK(self._member(name).external_attr >> 16)
 
     def read(self, name: str, *, most: int) -> bytes:
         """Return the content of a member of at most `most` bytes."""

@@ -51,7 +51,7 @@ def fit_frame(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     if side == size:
         return square.copy()  # a camera may reuse its buffer for the next frame
 
-    weights, total, spans = _axis_weights(side, size)
+    weights, total, spans = axis_weights(side, size)
     # Every product and sum is a whole number below 2**53, so float64 holds it exactly and the BLAS
     # may add in any order. One output row at a time, so a photograph is never copied as float64.
     rows = np.empty((size, side * 3))
@@ -66,7 +66,7 @@ def fit_frame(image: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
 
 
 @lru_cache(maxsize=16)
-def _axis_weights(
+def axis_weights(
     side: int, size: int
 ) -> tuple[NDArray[np.float64], int, tuple[tuple[int, int], ...]]:
     """Return whole weights (size, side) float64, their sum per row, each row's nonzero span."""

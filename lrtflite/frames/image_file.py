@@ -5,9 +5,10 @@ Pillow is imported when the first picture is read.
 
 from __future__ import annotations
 
+import io
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,22 +46,42 @@ def read_image(path: str | PathLike[str], size: int) -> NDArray[np.uint8]:
         return fit_frame(upright_rgb(image), size)
 
 
+def decode_image(
+    content: bytes, size: int, *, formats: Sequence[str], most_pixels: int = MAX_PIXELS
+) -> NDArray[np.uint8]:
+    """Like `read_image`, but from the bytes of a picture in one of Pillow's `formats`."""
+    with _readable(io.BytesIO(content), "these bytes", formats, most_pixels) as image:
+        return fit_frame(upright_rgb(image), size)
+
+
+def open_image(path: Path, content: bytes | None = None) -> AbstractContextManager[Image]:
+    """Open a Pillow image; turn an error while it is open into UnreadableFile.
+
+    With `content`, the bytes of a picture that is not a file, `path` only names it in errors.
+    """
+    return _readable(path if content is None else io.BytesIO(content), path)
+
+
 @contextmanager
-def open_image(path: Path) -> Iterator[Image]:
-    """Open a Pillow image; turn an error while it is open into UnreadableFile."""
+def _readable(
+    source: Path | io.BytesIO,
+    name: Path | str,
+    formats: Sequence[str] | None = None,
+    most_pixels: int = MAX_PIXELS,
+) -> Iterator[Image]:
     try:
-        with _opened(path) as image:
+        with _opened(source, formats) as image:
             if image.format in REFUSED:
                 raise ValueError(f"{image.format} is not a format of pixels")
-            check_pixels(*image.size)
+            check_pixels(*image.size, most=most_pixels)
             yield image
     except LrtfliteError:
         raise
     except Exception as error:  # Pillow's decoders raise errors of any kind for a damaged file
-        raise unreadable("image", path, error) from error
+        raise unreadable("image", name, error) from error
 
 
-def _opened(path: Path) -> Image:
+def _opened(source: Path | io.BytesIO, formats: Sequence[str] | None) -> Image:
     """Open an image within MAX_PIXELS instead of Pillow's own limits."""
     try:
         from PIL import Image
@@ -69,17 +90,15 @@ def _opened(path: Path) -> Image:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", Image.DecompressionBombWarning)
         try:
-            return Image.open(path)
+            return Image.open(source, formats=None if formats is None else tuple(formats))
         except Image.DecompressionBombError:
             raise ValueError(f"more than {MAX_PIXELS / 1e6:.0f} million pixels") from None
 
 
-def check_pixels(width: int, height: int) -> None:
+def check_pixels(width: int, height: int, *, most: int = MAX_PIXELS) -> None:
     """Raise ValueError for a picture that is too large to decode."""
-    if width * height > MAX_PIXELS:
-        raise ValueError(
-            f"{width} x {height} pixels, more than {MAX_PIXELS / 1e6:.0f} million in all"
-        )
+    if width * height > most:
+        raise ValueError(f"{width} x {height} pixels, more than {most / 1e6:.0f} million in all")
 
 
 def upright_rgb(image: Image) -> NDArray[np.uint8]:
@@ -102,7 +121,7 @@ def upright_rgb(image: Image) -> NDArray[np.uint8]:
     return np.asarray(upright if upright.mode == "RGB" else upright.convert("RGB"))
 
 
-def unreadable(kind: str, path: Path, error: Exception) -> UnreadableFile:
+def unreadable(kind: str, path: Path | str, error: Exception) -> UnreadableFile:
     """Return the error for a file of this `kind` that a library failed to read."""
     text = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
     reason = "out of memory" if isinstance(error, MemoryError) else text.splitlines()[0]

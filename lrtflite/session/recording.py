@@ -120,10 +120,12 @@ def record(
     *,
     extract: Callable[[Frame], NDArray[Any]],
     manifest: Manifest,
+    on_latent: Callable[[NDArray[Any]], None] | None = None,
 ) -> tuple[list[NDArray[Any]], list[Frame]]:
     """Return the latents of all frames, and the frames if moments adapt to them.
 
-    `frames` is one frame (H, W, 3), several, or an iterator that is still recording.
+    `frames` is one frame (H, W, 3), several, or an iterator that is still recording. `on_latent`
+    is called in the thread that extracts.
     """
     if isinstance(frames, np.ndarray) and frames.ndim == 3:
         frames = frames[np.newaxis]
@@ -140,7 +142,10 @@ def record(
         if manifest.adapt_moments:
             kept.append(frame)
         with session.clock(Phase.EXTRACT):
-            return extract(frame)
+            latent = extract(frame)
+        if on_latent is not None:
+            on_latent(_read_only(latent))
+        return latent
 
     latents = extract_while_arriving(
         (check_frame(frame, manifest.input_size) for frame in frames),
@@ -148,3 +153,9 @@ def record(
         on_frame=lambda count: session.report(Phase.EXTRACT, count, total),
     )
     return latents, kept
+
+
+def _read_only(latent: NDArray[Any]) -> NDArray[Any]:
+    view = latent.view()
+    view.flags.writeable = False
+    return view

@@ -133,10 +133,15 @@ class Checkpoint(StateFolder):
             self._drop_all_but_newest()
             return self._commit(state, undo=None, compact=False)
 
+    def previous_number(self) -> int | None:
+        """Return the number of the generation that `undo` returns to, if it is kept."""
+        wanted = None if self._current is None else self._current.record.undo
+        return wanted if wanted in numbers(self.names()) else None
+
     def previous(self) -> GenerationHeader:
         """Return the generation that `undo` returns to."""
-        wanted = None if self._current is None else self._current.record.undo
-        if wanted is None or wanted not in numbers(self.names()):
+        wanted = self.previous_number()
+        if wanted is None:
             raise StateError("Nothing to undo: no earlier state is kept", "make a change first")
         return open_state(self.folder / name_of("state", wanted))
 

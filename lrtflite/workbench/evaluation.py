@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.answers.prediction import NO_SLOT, UNKNOWN
 from lrtflite.errors import InputError
 from lrtflite.labels import Label, label_name
-from lrtflite.prediction import NO_SLOT, UNKNOWN
 from lrtflite.workbench.unknown import MAX_REFUSED, UnknownAnswers, unknown_answers
 
 if TYPE_CHECKING:

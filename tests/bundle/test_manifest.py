@@ -108,6 +108,10 @@ def test_invalid_fields(fields: dict[str, Any]) -> None:
         ({"created": ""}, "created is ''"),
         ({"replaces": "a\nb"}, "replaces is "),
         ({"name": "a" * 201}, "name is 'aaa"),
+        ({"unknown": 1.5}, "unknown as a number from 0 to 1, got 1.5"),
+        ({"unknown": -0.1}, "unknown as a number from 0 to 1, got -0.1"),
+        ({"unknown": True}, "unknown as a number from 0 to 1, got True"),
+        ({"unknown": "0.1"}, "unknown as a number from 0 to 1, got '0.1'"),
     ]
     for changes, said in wrong:
         with pytest.raises(BundleError, match=f"^Damaged field in here: .*{said}") as caught:
@@ -167,3 +171,14 @@ def test_texts_about_a_bundle_are_optional(fields: dict[str, Any]) -> None:
     plain = read(fields, **dict.fromkeys(about, None))
     assert plain == read(fields)
     assert not set(about) & set(json.loads(plain.to_json()))
+
+
+def test_the_threshold_of_unknown_things_is_optional(fields: dict[str, Any]) -> None:
+    found = read(fields, unknown=0.05)
+    assert found.unknown == 0.05
+    assert read_manifest(found.to_json(), where="here") == found
+    assert json.loads(found.to_json())["unknown"] == 0.05
+    assert found.requires == []
+    for plain in (read(fields), read(fields, unknown=None)):
+        assert plain.unknown is None
+        assert "unknown" not in json.loads(plain.to_json())

@@ -113,6 +113,7 @@ def test_the_guide_has_every_format_and_setting() -> None:
         assert tuple(re.findall(r"`(\.\w+)`", row)) == suffixes
     for name, settings in {
         "folder:PATH": ["test"],
+        "tm:PATH": ["test"],
         "synthetic": ["frames", "test_frames"],
         "core50:PATH": ["labels", "protocol", "run", "lists", "stride"],
         "openloris:PATH": ["factor", "lists", "stride"],

@@ -79,6 +79,8 @@ def test_every_opener_exists(name: str) -> None:
         ("dir:things", "folder:things"),
         ("~/no such pics", "folder:~/no such pics"),
         ("pics/today", "folder:pics/today"),
+        ("project.tm", "tm:project.tm"),
+        ("desk/things.ZIP?classes=2", "tm:desk/things.ZIP?classes=2"),
         ("~nobody-of-this-name", "folder:~nobody-of-this-name"),
         ("a\0b", None),
     ],
@@ -91,8 +93,8 @@ def test_an_unknown_source_lists_the_known_ones_and_the_likeliest(
     with pytest.raises(DataError) as caught:
         open_source(spec)
     assert str(caught.value) == (
-        "Expected one of synthetic, synthetic-backbone, folder:PATH, core50:PATH, openloris:PATH "
-        f"as the data set, got {spec!r}; "
+        "Expected one of synthetic, synthetic-backbone, folder:PATH, tm:PATH, core50:PATH, "
+        f"openloris:PATH as the data set, got {spec!r}; "
         + (f"did you mean {meant!r}?" if meant else "give one of these")
     )
 

@@ -67,7 +67,7 @@ def test_teaching_at_a_terminal(
     terminal.type("mug\n")
     assert "looking at mug, 0 of 0.4 s" in terminal.read_until("Learned mug from ")
     # The answer is on the line above the input line.
-    terminal.read_until("\0337\033[A\r\033[Kmug 100%\0338")
+    terminal.read_until("\0337\033[A\r\033[Kmug (mug 100%)\0338")
     terminal.type(keys)
     said = process.communicate()[1]
     assert (process.returncode, said) == (code, err)

@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 import lrtflite_firmware_sim.held_out as held_out_module
+from lrtflite.answers.prediction import Answers
 from lrtflite.bundle.bundle import Bundle, demo_bundle
 from lrtflite.bundle.manifest import Manifest
 from lrtflite.data import Clip
-from lrtflite.prediction import Answers
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 from lrtflite_firmware_sim.held_out import HeldOut
 

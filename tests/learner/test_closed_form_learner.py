@@ -14,9 +14,9 @@ from closed_form_bundles import FEATURES, SIZE, STRATEGIES, cloud
 from lda_reference import LdaReference, far_apart
 from learning import fingerprint
 from lrtflite import Bundle, Learner
+from lrtflite.answers.prediction import UNKNOWN
 from lrtflite.bundle.feeding import SESSION
 from lrtflite.errors import InputError, LrtfliteError, SessionCancelled
-from lrtflite.prediction import UNKNOWN
 from lrtflite.verification.verify import verify_bundle
 
 NAMES = ("mug", "hat", "shoe", "ball", "pen")

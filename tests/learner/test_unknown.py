@@ -12,9 +12,9 @@ import pytest
 from fake_bundle import FAKES
 from learning import TRAINING, latents_of
 from lrtflite import Learner
+from lrtflite.answers.prediction import NO_SLOT, UNKNOWN, Answers, top_predictions
 from lrtflite.errors import InputError
 from lrtflite.opening import open_committed
-from lrtflite.prediction import NO_SLOT, UNKNOWN, Answers, top_predictions
 
 Open = Callable[..., Learner]
 

@@ -19,10 +19,20 @@ OURS = {
     "lrtflite_converters": ROOT / "converters" / "lrtflite_converters",
     "lrtflite_firmware_sim": ROOT / "firmware_sim" / "lrtflite_firmware_sim",
     "lrtflite_cli": ROOT / "cli" / "lrtflite_cli",
+    "lrtflite_serve": ROOT / "serve" / "lrtflite_serve",
 }
 HOST = frozenset({"tensorflow", "tf_keras"})
 TFMOT = "tensorflow_model_optimization"
-WRITTEN = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
+WRITTEN = (
+    "lrtflite",
+    "converters",
+    "firmware_sim",
+    "cli",
+    "serve",
+    "tests",
+    "benchmarks",
+    "examples",
+)
 MAX_LINES = 400
 # Most modules in a package, and at the top of a distribution.
 MAX_MODULES, MAX_TOP_MODULES = 16, 10
@@ -41,7 +51,8 @@ class Rule:
 # Rules by part. "lrtflite.host" is its own part; "lrtflite" is the device side.
 RULES = {
     "lrtflite": Rule(
-        frozenset({"numpy", "lrtflite"}), frozenset({"PIL", "av", "cryptography", "h5py"})
+        frozenset({"numpy", "lrtflite"}),
+        frozenset({"PIL", "av", "cryptography", "cv2", "h5py", "picamera2"}),
     ),
     "lrtflite.host": Rule(frozenset({"numpy", "lrtflite", "lrtflite.host", *HOST})),
     "lrtflite_converters": Rule(
@@ -63,7 +74,20 @@ RULES = {
     ),
     "lrtflite_cli": Rule(
         frozenset({"click", "lrtflite", "lrtflite_cli"}),
-        frozenset({"rich", "lrtflite.host", "lrtflite_converters", "lrtflite_firmware_sim"}),
+        frozenset(
+            {
+                "rich",
+                "segno",
+                "lrtflite.host",
+                "lrtflite_converters",
+                "lrtflite_firmware_sim",
+                "lrtflite_serve",
+            }
+        ),
+    ),
+    "lrtflite_serve": Rule(
+        frozenset({"numpy", "lrtflite", "lrtflite_serve", "starlette", "uvicorn", "h11"}),
+        frozenset({"PIL", "cryptography", "paho"}),
     ),
 }
 

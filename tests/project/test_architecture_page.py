@@ -7,7 +7,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
-TOPS = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "examples", "docs")
+TOPS = ("lrtflite", "converters", "firmware_sim", "cli", "serve", "tests", "examples", "docs")
 
 
 def test_every_file_that_the_page_names_exists() -> None:

@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("lrtflite", "converters", "firmware_sim", "cli", "tests", "benchmarks", "examples")
+FOLDERS = (
+    "lrtflite",
+    "converters",
+    "firmware_sim",
+    "cli",
+    "serve",
+    "tests",
+    "benchmarks",
+    "examples",
+)
 PAGES = ("docs", "examples")
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 # A docstring is a verb phrase, or a noun phrase for a class or module.

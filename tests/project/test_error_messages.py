@@ -13,7 +13,7 @@ from lrtflite import errors
 from lrtflite.errors import LrtfliteError
 
 ROOT = Path(__file__).parents[2]
-FOLDERS = ("lrtflite", "converters", "firmware_sim", "cli")
+FOLDERS = ("lrtflite", "converters", "firmware_sim", "cli", "serve")
 KINDS = {
     name
     for name, kind in vars(errors).items()

@@ -21,7 +21,7 @@ KINDS = {
 
 
 def test_no_other_file_defines_one() -> None:
-    for folder in ("lrtflite", "converters", "firmware_sim", "cli"):
+    for folder in ("lrtflite", "converters", "firmware_sim", "cli", "serve"):
         for path in (ROOT / folder).rglob("*.py"):
             if path == ROOT / "lrtflite" / "errors.py":
                 continue

@@ -12,6 +12,7 @@ import os
 import shutil
 import tracemalloc
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -30,6 +31,7 @@ from lrtflite.bundle.manifest import OPTIONAL
 from lrtflite.bundle.manifest_json import read_manifest
 from lrtflite.contract.golden import read_golden
 from lrtflite.contract.signatures import read_signatures
+from lrtflite.data import open_source
 from lrtflite.data.media import count_frames
 from lrtflite.errors import LrtfliteError
 from lrtflite.files.reading import BytesSource
@@ -289,6 +291,22 @@ def test_bytes_of_a_picture(
     path.write_bytes(edited(PICTURES[which], changes))
     with mock.patch.object(image_file, "MAX_PIXELS", MAX_PIXELS), within_limits():
         read(path)
+
+
+@pytest.mark.filterwarnings("ignore")
+@fuzzed
+@given(changes=edits)
+def test_bytes_of_a_project(tmp_path: Path, changes: list[tuple[float, str, bytes]]) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("manifest.json", "{}")
+        for number, content in enumerate(PICTURES[:4]):
+            archive.writestr(f"mug-!-{number}.png", content)
+    path = tmp_path / "project.tm"
+    path.write_bytes(edited(buffer.getvalue(), changes))
+    with mock.patch.object(image_file, "MAX_PIXELS", MAX_PIXELS), within_limits():
+        for clip in open_source(f"tm:{path}", size=8, skip_unreadable=True).train_clips():
+            list(clip.read())
 
 
 def test_a_sparse_manifest_of_two_gigabytes(demo: Path, tmp_path: Path) -> None:

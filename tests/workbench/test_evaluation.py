@@ -11,8 +11,8 @@ import pytest
 
 from learning import TRAINING, frames_of
 from lrtflite import Learner, evaluate
+from lrtflite.answers.prediction import NO_SLOT, UNKNOWN, Prediction
 from lrtflite.errors import InputError
-from lrtflite.prediction import NO_SLOT, UNKNOWN, Prediction
 from lrtflite.workbench.evaluation import ClassEvaluation, Confusion, Evaluation
 
 # Answer of each grey.

@@ -95,7 +95,7 @@ def _tell(converted: Converted, source: Source, options: ConvertOptions) -> None
     if demo:
         say(DEMO_NOTE, err=True)
     if own is not None:
-        say(_own_note(own), err=True)
+        say(_own_note(own, out), err=True)
     is_model = source.model is not None and own is None
     if is_model and INITIAL_FILE not in manifest.files and manifest.labels[0] is not None:
         say(
@@ -119,11 +119,17 @@ def _tell(converted: Converted, source: Source, options: ConvertOptions) -> None
     say(f"Next: {inspect}; {suggested_simulation(out, manifest, demo=demo)}", err=True)
 
 
-def _own_note(own: Architecture) -> str:
+def _own_note(own: Architecture, out: Path) -> str:
     """Return a note about the classifier of a user's own model."""
-    dropped = getattr(own, "dropped", "")
-    left_out = f"Its classifier {dropped} was left out, so it" if dropped else "The bundle"
-    return f"{left_out} has no classes until it is taught"
+    dropped: tuple[str, ...] = getattr(own, "dropped", ())
+    made_by, scale = getattr(own, "made_by", ""), getattr(own, "scale", None)
+    left_out = f"Its classifier {' and '.join(dropped)} was left out, so it"
+    note = f"{left_out if dropped else 'The bundle'} has no classes until it is taught"
+    if not made_by:
+        return note
+    scaled = f", and its frames are scaled to {scale}" if scale else ""
+    teach = ["lrtflite", "teach", str(out), "--dataset", "tm:PROJECT.tm"]
+    return f"A model of {made_by}{scaled}. {note}: {shlex.join(teach)}"
 
 
 def suggested_simulation(out: Path, manifest: Manifest, *, demo: bool) -> str:

@@ -27,7 +27,13 @@ if TYPE_CHECKING:
     "--out",
     required=True,
     type=click.Path(path_type=Path),
-    help="Model file to write; labels.txt is written next to it.",
+    help="Model file to write, with labels.txt next to it; with --layout frigate, a folder.",
+)
+@click.option(
+    "--layout",
+    default="plain",
+    show_default=True,
+    help="plain: a model and labels.txt; frigate: a folder for Frigate's custom classification.",
 )
 @click.option("--replace", is_flag=True, help="Overwrite the model and the labels.txt of --out.")
 @click.option(
@@ -48,6 +54,7 @@ def command(
     bundle: str,
     state: Path | None,
     out: Path,
+    layout: str,
     replace: bool,
     quantize: str | None,
     calibrate: str | None,
@@ -66,16 +73,13 @@ def command(
     """
     from lrtflite.bundle.bundle import Bundle
     from lrtflite.system.extras import require
-    from lrtflite_converters.export.request import (
-        Files,
-        check_float,
-        check_mode,
-        read_learned,
-    )
+    from lrtflite_converters.export.layouts import FRIGATE, LAYOUTS
+    from lrtflite_converters.export.request import check_float, check_mode, read_learned
 
     require("tensorflow")
     check_mode(quantize, calibrate)
-    files = Files(out)
+    chosen = LAYOUTS.choose(layout)
+    files = chosen.files(out)
     files.check(replace=replace)
     opened = Bundle.open(bundle, require_signature=require_signature)
     learned = read_learned(opened, state)
@@ -87,11 +91,15 @@ def command(
     from lrtflite_converters.export.export import export_model
 
     with raising(), stages() as stage:
-        exported = export_model(opened, learned, files, frames=frames, stage=stage)
+        exported = export_model(
+            opened, learned, files, frames=frames, side=chosen.side, stage=stage
+        )
     if as_json:
         say_json(_as_json(exported))
     else:
         say(_as_text(exported))
+    if layout == FRIGATE:
+        say(_for_frigate(out, exported, none=chosen.none), err=True)
 
 
 def _read(dataset: str, size: int, *, skip_unreadable: bool) -> NDArray[np.uint8]:
@@ -107,6 +115,16 @@ def _read(dataset: str, size: int, *, skip_unreadable: bool) -> NDArray[np.uint8
             dataset, size=size, skip_unreadable=skip_unreadable, on_progress=on_progress
         )
     return calibration_of(source, CALIBRATION_FRAMES).frames
+
+
+def _for_frigate(out: Path, exported: Exported, *, none: str | None) -> str:
+    lines = [f"Copy {out} to /config/model_cache of Frigate; docs/frigate.md has its configuration"]
+    if none not in exported.labels:
+        lines.append(
+            f"There is no class {none!r}, so every object gets one of the classes: teach pictures "
+            f"of other things as {none!r}"
+        )
+    return "\n".join(lines)
 
 
 def _as_text(exported: Exported) -> str:

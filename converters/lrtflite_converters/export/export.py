@@ -41,10 +41,12 @@ def export_model(
     files: Files,
     *,
     frames: NDArray[np.uint8] | None = None,
+    side: int | None = None,
     stage: Stage = lambda text: None,
 ) -> Exported:
     """Write the model of a bundle with what was learned, in int8 if there are `frames`.
 
+    `side` is the side of the frames that the model takes, by default that of the bundle.
     `learned` is None for a bundle without a state, whose models have the values from conversion.
     A child process makes the model, because TensorFlow runs the bundle's models for it.
     """
@@ -56,7 +58,7 @@ def export_model(
     np.savez(buffer, **arrays)
     answer = run_child(
         "lrtflite_converters.export.making",
-        *(str(bundle.path), files.model.stem),
+        *(str(bundle.path), files.model.stem, str(side or bundle.manifest.input_size)),
         what=f"an export of {bundle.path}",
         limits=trial_limits(bundle.manifest.measured, more_mb=TENSORFLOW_MB),
         given=packed(bundle) + buffer.getvalue(),

@@ -31,6 +31,7 @@ from lrtflite_converters.export.request import (
     LEARNED,
     LearnedClasses,
 )
+from lrtflite_converters.export.resizing import take_frames
 from lrtflite_converters.export.settling import interpreter, settle
 from lrtflite_converters.tflite.graph import Graph
 from lrtflite_converters.tflite.graph_file import load, to_bytes
@@ -40,19 +41,24 @@ FACTS_FILE = "lrtflite.json"
 PROBABILITIES = "probabilities"
 
 
-def in_child(stream: BinaryIO, path: str, name: str) -> bytes:
+def in_child(stream: BinaryIO, path: str, name: str, side: str) -> bytes:
     """Return a line of JSON, `labels` and `numbers`, and the model; see `export_model`."""
     bundle = unpacked(Path(path), stream)
     with np.load(io.BytesIO(stream.read()), allow_pickle=False) as archive:
         arrays = dict(archive)
     frames = arrays.pop(FRAMES, None)
     learned = LearnedClasses.from_arrays(arrays) if LEARNED in arrays else None
-    header, content = made_model(bundle, learned, name=name, frames=frames)
+    header, content = made_model(bundle, learned, name=name, frames=frames, side=int(side))
     return json.dumps(header).encode() + b"\n" + content
 
 
 def made_model(
-    bundle: Bundle, learned: LearnedClasses | None, *, name: str, frames: NDArray[np.uint8] | None
+    bundle: Bundle,
+    learned: LearnedClasses | None,
+    *,
+    name: str,
+    frames: NDArray[np.uint8] | None,
+    side: int | None = None,
 ) -> tuple[dict[str, Any], bytes]:
     """Return the labels and the kind of numbers of an exported model, and its bytes."""
     contents = {each: bundle.content(each) for each in (FEATURES_FILE, HEAD_FILE)}
@@ -61,11 +67,13 @@ def made_model(
     graph = inference_graph(bundle, contents, learned)
     if frames is not None:
         graph = quantise(graph, frames)
+    side = side or bundle.manifest.input_size
+    graph = take_frames(graph, side)
     numbers = FLOAT if frames is None else INT8
     if bundle.manifest.latent_dtype == INT8:
         numbers = f"{FLOAT} above {INT8} features"
     labels = "".join(f"{label}\n" for label in learned.labels)
-    facts = json.dumps(_facts(bundle, learned, numbers), indent=2) + "\n"
+    facts = json.dumps(_facts(bundle, learned, numbers, side), indent=2) + "\n"
     description = f"{bundle.manifest.network}, {bundle.manifest.strategy}, by lrtflite"
     metadata = model_metadata(name=name, description=description, labels_file=LABELS_FILE)
     content = with_files(
@@ -109,7 +117,7 @@ def learned_as_converted(bundle: Bundle, head: bytes) -> LearnedClasses:
     return LearnedClasses.of(named, learned.tolist(), bundle.manifest.labels, sessions=0)
 
 
-def _facts(bundle: Bundle, learned: LearnedClasses, numbers: str) -> dict[str, Any]:
+def _facts(bundle: Bundle, learned: LearnedClasses, numbers: str, side: int) -> dict[str, Any]:
     """Return the facts about the model that its users may need."""
     manifest = bundle.manifest
     return {
@@ -117,7 +125,8 @@ def _facts(bundle: Bundle, learned: LearnedClasses, numbers: str) -> dict[str, A
         "backbone": manifest.backbone,
         "replay_layer": manifest.replay_layer,
         "strategy": manifest.strategy,
-        "input_size": manifest.input_size,
+        "input_size": side,
+        "resized_to": manifest.input_size,
         "frames": "uint8 RGB, centre square resized by area; scaling is in the model",
         "labels": list(learned.labels),
         "slots": list(learned.slots),

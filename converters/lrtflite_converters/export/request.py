@@ -33,14 +33,15 @@ class Files:
     """The files to write: the model, and its labels next to it."""
 
     model: Path
+    labels_name: str = LABELS_FILE
 
     @property
     def labels(self) -> Path:
-        return self.model.parent / LABELS_FILE
+        return self.model.parent / self.labels_name
 
     def check(self, *, replace: bool) -> None:
         """Raise LrtfliteError if a file exists that may not be replaced, or cannot be written."""
-        if self.model.name == LABELS_FILE:
+        if self.model.name == self.labels_name:
             raise LrtfliteError(
                 f"Expected a name for the model, got {self.model}, which is where its labels go",
                 "choose another --out",

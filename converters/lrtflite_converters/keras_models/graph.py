@@ -40,12 +40,19 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes, each after its inputs. The first is the input; `output` is a node's number."""
+    """Nodes, each after its inputs. The first is the input; `output` is a node's number.
+
+    `left_out` names layers above the output that are not among the nodes. `made_by` is the tool
+    that made the model, where it is known, and `scale` the scaling with which that tool trains.
+    """
 
     name: str
     nodes: tuple[Node, ...]
     output: int
     is_keras_3: bool
+    left_out: tuple[str, ...] = ()
+    made_by: str = ""
+    scale: str | None = None
 
 
 def read_graph(file: KerasFile) -> Graph:

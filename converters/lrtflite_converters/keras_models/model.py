@@ -22,7 +22,7 @@ from lrtflite_converters.keras_models.layers import (
     is_identity,
     scaling_of,
 )
-from lrtflite_converters.request.scaling import FORMS, Scaling
+from lrtflite_converters.request.scaling import FORMS, Scaling, read_scaling
 
 layers = keras.layers
 # Smallest and largest side of a frame.
@@ -35,13 +35,13 @@ AVERAGE = "average"
 class OwnModel:
     """A model that ends below its classifier, and the scaling of its frames.
 
-    `dropped` is the name of the classifier that was left out, or "". `places` maps the name of each
+    `dropped` names the layers of the classifier that were left out. `places` maps the name of each
     layer of the file to the layer of `model` that gives its output.
     """
 
     model: keras.Model
     scaling: Scaling
-    dropped: str
+    dropped: tuple[str, ...]
     places: Mapping[str, str]
 
 
@@ -51,8 +51,10 @@ def build_model(
     """Build a model from a graph.
 
     `scaling` is for a model that does not scale its input itself; `otherwise` is used if there is
-    none at all.
+    none at all, in the file or known of the tool that made it.
     """
+    if graph.scale is not None:
+        otherwise = read_scaling(graph.scale)
     for node in graph.nodes[1:]:
         check_known(node)
     first, *others = graph.nodes
@@ -78,12 +80,14 @@ def build_model(
             output, at_front = build_layer(builder, node, inputs), False
         tensors.append(output)
         bare.append(at_front and uses[number] == 1)
-    top, dropped = _without_classifier(tensors[graph.output])
+    top, dropped = tensors[graph.output], graph.left_out
+    if not dropped:
+        top, dropped = _without_classifier(top)
     places = {node.name: maker(tensor).name for node, tensor in zip(graph.nodes, tensors)}
     return OwnModel(
         _model(images, _as_vector(top, taken=places)),
         _choose(own if scales_itself else None, scaling, otherwise),
-        dropped.removesuffix("/dense").removesuffix("/conv"),
+        dropped,
         places,
     )
 
@@ -127,8 +131,8 @@ def _choose(own: Scaling | None, given: Scaling | None, otherwise: Scaling | Non
     return found
 
 
-def _without_classifier(tensor: Any) -> tuple[Any, str]:
-    """Return the input of the classifier at the top, and the classifier's name.
+def _without_classifier(tensor: Any) -> tuple[Any, tuple[str, ...]]:
+    """Return the input of the classifier at the top, and the classifier's name, if there is one.
 
     A classifier is a last dense layer, or a 1x1 convolution of a single pixel, without an
     activation or with softmax or sigmoid.
@@ -147,7 +151,8 @@ def _without_classifier(tensor: Any) -> tuple[Any, str]:
         elif not (answers and not dropped) and not (shapes and _is_flat(layer)):
             break
         tensor = layer.input
-    return tensor, dropped
+    name = dropped.removesuffix("/dense").removesuffix("/conv")
+    return tensor, (name,) if name else ()
 
 
 def _is_flat(layer: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from lrtflite_converters.features.sample_frames import pale_frames
 from lrtflite_converters.keras_models.cost import count_costs
 from lrtflite_converters.keras_models.graph import read_graph
 from lrtflite_converters.keras_models.model import OwnModel, build_model
+from lrtflite_converters.keras_models.teachable import without_own_layers
 from lrtflite_converters.request.scaling import Scaling
 
 # Largest share of a network's ops above a replay layer that trains with the quick rates, in
@@ -42,19 +43,23 @@ class OwnArchitecture(Architecture):
         places: layer of the file -> layer of the network that gives the same output.
         obstacle: why layers below `lowest` cannot train, or "" if all layers can.
         lowest: the lowest replay layer above which everything can train.
-        dropped: name of the classifier that was left out, or "".
+        dropped: names of the layers of the classifier that were left out.
+        made_by: the tool that made the model, or "" if it is unknown.
+        scale: the scaling with which that tool trains.
     """
 
     places: Mapping[str, str] = field(default_factory=dict)
     obstacle: str = ""
     lowest: str = ""
-    dropped: str = ""
+    dropped: tuple[str, ...] = ()
+    made_by: str = ""
+    scale: str | None = None
 
     def check_layer(self, name: str) -> None:
         """Raise ModelError for a layer that cannot be the replay layer, and say which can."""
         if name in self.replay_layers and not (self.obstacle and self.reads_frames(name)):
             return
-        if name == self.dropped:
+        if name in self.dropped:
             raise ModelError(
                 f"Expected a replay layer below the classifier, got {name!r}",
                 f"choose {self.pooled!r}",
@@ -114,10 +119,16 @@ def read_network(
     `scaling` is for a model that does not scale its input itself; `otherwise` for one whose scaling
     is unknown and does not matter.
     """
-    own = build_model(read_graph(read_keras_file(path)), scaling, otherwise=otherwise)
+    file = read_keras_file(path)
+    graph = without_own_layers(read_graph(file), file.config)
+    own = build_model(graph, scaling, otherwise=otherwise)
     tensors, blocks, obstacle = _walk(own.model)
     costs = count_costs(own.model, tensors)
-    architecture = _architecture(path.stem, own, tensors, blocks, obstacle, costs)
+    architecture = replace(
+        _architecture(path.stem, own, tensors, blocks, obstacle, costs),
+        made_by=graph.made_by,
+        scale=graph.scale if scaling is None else None,
+    )
     digest = hashlib.sha256(path.read_bytes()).hexdigest()
     origin = f"{path.name} (sha256 {digest[:12]})"
     return OwnNetwork(architecture, own.model, own.scaling, origin, costs)

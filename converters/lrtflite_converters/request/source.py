@@ -104,12 +104,16 @@ class Source:
 
 
 def read_labels(text: str | None) -> tuple[str, ...]:
-    """Return labels from `a,b,c`, or from a file with one per line."""
+    """Return labels from `a,b,c`, or from a file with one per line.
+
+    The lines of a file may be numbered from 0, as Teachable Machine writes them: `0 mug`.
+    """
     if not text:
         return ()
     try:
         # A file may have blank lines between its labels.
         lines = [line for line in Path(text).read_text("utf-8").splitlines() if line.strip()]
+        lines = _without_numbers(lines)
     except UnicodeDecodeError as error:
         raise ModelError(
             f"Expected labels in UTF-8, one per line, got {text}: {error}", "save it as UTF-8"
@@ -128,3 +132,10 @@ def read_labels(text: str | None) -> tuple[str, ...]:
             f"Expected labels as a,b,c or in a file, one per line, got {text!r}", "leave none empty"
         )
     return new_labels(labels)
+
+
+def _without_numbers(lines: list[str]) -> list[str]:
+    """Return lines without their numbers, if every line begins with its own number from 0."""
+    parts = [line.strip().split(" ", 1) for line in lines]
+    numbered = all(len(each) == 2 and each[0] == str(i) for i, each in enumerate(parts))
+    return [each[1] for each in parts] if numbered else lines

@@ -14,9 +14,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.answers.prediction import Prediction
 from lrtflite.bundle.training import Training
 from lrtflite.options import LearnerOptions
-from lrtflite.prediction import Prediction
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lrtflite import errors
+from lrtflite.answers.prediction import Answers
 from lrtflite.bundle.training import Training
 from lrtflite.errors import LrtfliteError
 from lrtflite.files.deferred_signals import deferred_signals
 from lrtflite.files.scratch import Scratch
 from lrtflite.options import LearnerOptions
-from lrtflite.prediction import Answers
 from lrtflite.progress import Progress
 from lrtflite.session.session import SessionReport
 from lrtflite_firmware_sim.device.messages import (

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lrtflite.answers.prediction import Answers, Prediction, top_predictions
 from lrtflite.bundle.bundle import Bundle
 from lrtflite.bundle.training import Training
 from lrtflite.errors import InputError
 from lrtflite.files.tensors import Outgoing
 from lrtflite.frames.checks import check_frames
 from lrtflite.options import LearnerOptions
-from lrtflite.prediction import Answers, Prediction, top_predictions
 from lrtflite.progress import OnProgress, Phase
 from lrtflite.runtime.model import Model
 from lrtflite.session.latents import check_latents

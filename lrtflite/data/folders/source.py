@@ -7,15 +7,20 @@ things/
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from lrtflite.data.choice import ClassChoice, pick_classes
-from lrtflite.data.folders.classes import by_name, class_folders, media_clip, media_files
-from lrtflite.data.folders.only_video import divide, held_out, only_video_note
+from lrtflite.data.folders.classes import class_folders, media_clip, media_files
+from lrtflite.data.folders.only_video import divide, only_video_note
+from lrtflite.data.folders.split import (
+    asked_fraction,
+    check_fraction,
+    class_generator,
+    draw_sides,
+)
 from lrtflite.data.folders.train_test import TrainTestFolders, train_and_test
 from lrtflite.data.media import frames_per_second
 from lrtflite.data.source import Clip, FrameSource, SourceRequest
@@ -49,11 +54,7 @@ class FolderSource:
         skip_unreadable: bool = False,
         on_progress: OnProgress | None = None,
     ) -> None:
-        if not 0 < test_fraction < 1:
-            raise DataError(
-                f"Expected a held-out fraction between 0 and 1, got {test_fraction}",
-                "write for example folder:PATH?test=0.33",
-            )
+        check_fraction(test_fraction, usage="folder:PATH")
         self.name = f"folder:{path}"
         self.size = size
         folders = class_folders(path)
@@ -68,7 +69,7 @@ class FolderSource:
         self._test: list[Clip] = []
         self._only_videos: list[str] = []
         for label, (name, of_class) in enumerate(zip(self.classes, files)):
-            rng = np.random.default_rng([seed, zlib.crc32(name.encode())])
+            rng = class_generator(seed, name)
             self._split(label, of_class, look.lengths, test_fraction, rng)
         self.notes = (
             (only_video_note(self._only_videos, test_fraction),) if self._only_videos else ()
@@ -89,23 +90,12 @@ class FolderSource:
         rng: np.random.Generator,
     ) -> None:
         """Divide the files of a class; `lengths` has the frame count of each readable file."""
-        drawn = [files[i] for i in rng.permutation(len(files))]
-        cut = held_out(len(files), test_fraction) if len(files) > 1 else 0
-        test = [file for file in drawn[:cut] if file in lengths]
-        train = [file for file in drawn[cut:] if file in lengths]
-        if len(test) + len(train) < 2:
+        train, test = draw_sides(files, lengths, test_fraction, rng)
+        if not test:
             self._cut_in_two(label, files, lengths, test_fraction)
             return
-        if not test:
-            test.append(train.pop(0))
-        if not train:
-            train.append(test.pop())
-        self._test += [
-            self._clip(label, file, 0, lengths[file]) for file in sorted(test, key=by_name)
-        ]
-        self._train += [
-            self._clip(label, file, 0, lengths[file]) for file in sorted(train, key=by_name)
-        ]
+        self._test += [self._clip(label, file, 0, lengths[file]) for file in test]
+        self._train += [self._clip(label, file, 0, lengths[file]) for file in train]
 
     def _cut_in_two(
         self, label: int, files: list[Path], lengths: dict[Path, int], test_fraction: float
@@ -146,7 +136,7 @@ def open_folder(request: SourceRequest) -> FrameSource:
             path,
             size=request.size,
             seed=request.seed,
-            test_fraction=_test_fraction(request),
+            test_fraction=asked_fraction(request, usage="folder:PATH"),
             choice=request.choice,
             skip_unreadable=request.skip_unreadable,
             on_progress=request.on_progress,
@@ -165,13 +155,3 @@ def open_folder(request: SourceRequest) -> FrameSource:
         skip_unreadable=request.skip_unreadable,
         on_progress=request.on_progress,
     )
-
-
-def _test_fraction(request: SourceRequest) -> float:
-    try:
-        return float(request.settings.get("test", 1 / 3))
-    except ValueError:
-        raise DataError(
-            f"Expected a number after folder:PATH?test=, got {request.settings['test']!r}",
-            "write for example ?test=0.25",
-        ) from None

@@ -84,7 +84,7 @@ def test_a_last_layer_with_relu_stays(tmp_path: Path) -> None:
     model = keras.Sequential([keras.Input((16, 16, 3)), layers.Rescaling(1.0), layers.Flatten()])
     model.add(layers.Dense(5, activation="relu", name="embedding"))
     network = saved(model, tmp_path / "own.keras")
-    assert (network.architecture.pooled, network.architecture.dropped) == ("embedding", "")
+    assert (network.architecture.pooled, network.architecture.dropped) == ("embedding", ())
 
 
 def test_the_costs_are_listed(tmp_path: Path) -> None:

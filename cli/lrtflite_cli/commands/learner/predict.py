@@ -17,7 +17,7 @@ from lrtflite_cli.options.state import (
 from lrtflite_cli.terminal.output import say, say_json
 
 if TYPE_CHECKING:
-    from lrtflite.prediction import Prediction
+    from lrtflite.answers.prediction import Prediction
 
 
 @click.command()
@@ -63,7 +63,7 @@ def command(
 
 
 def _as_text(answers: list[Prediction]) -> str:
-    from lrtflite.prediction import NO_SLOT, UNKNOWN
+    from lrtflite.answers.prediction import NO_SLOT, UNKNOWN
 
     named = [f"{each.label} {each.probability:.0%}" for each in answers if each.slot != NO_SLOT]
     if answers[0].slot != NO_SLOT:

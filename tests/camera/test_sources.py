@@ -1,12 +1,9 @@
-"""The sources of pictures for the camera loop."""
+"""Sources of pictures: files, cameras of every kind, and what goes wrong with them."""
 
 from __future__ import annotations
 
-import importlib.util
 import sys
-import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, ClassVar
@@ -15,20 +12,16 @@ import av
 import numpy as np
 import pytest
 
-EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+from lrtflite import Camera, CameraError, InputError
+from lrtflite.camera import sources
+
 RED = np.broadcast_to(np.array([255, 0, 0], np.uint8), (48, 64, 3))
 
 
-def load() -> Any:
-    spec = importlib.util.spec_from_file_location("cameras", EXAMPLES / "cameras.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-cameras = load()
+def shown(camera: Camera) -> np.ndarray:
+    picture = camera.next()
+    assert picture is not None
+    return picture
 
 
 def shade(level: int) -> np.ndarray:
@@ -45,7 +38,7 @@ def test_a_file_is_decoded_with_its_own_times(tmp_path: Path) -> None:
             frame.pts = tick
             container.mux(stream.encode(frame))
         container.mux(stream.encode())
-    times, pictures = zip(*cameras.decoded(path))
+    times, pictures = zip(*sources.decoded(path))
     assert times == pytest.approx([0, 0.1, 0.7, 0.75], abs=1e-3)
     levels = [float(picture.mean()) for picture in pictures]
     assert levels == pytest.approx([50, 70, 190, 200], abs=5)
@@ -56,7 +49,7 @@ def test_pictures_arrive_at_their_own_times(speed: float, expected: list[float])
     # The clock of a file may begin anywhere.
     timed = [(7.0, shade(1)), (7.05, shade(2)), (7.3, shade(3))]
     start, arrived = time.monotonic(), []
-    for picture in cameras.at_its_own_pace(timed, speed=speed):
+    for picture in sources.at_its_own_pace(timed, speed=speed):
         arrived.append((time.monotonic() - start, int(picture[0, 0, 0])))
     assert [level for _, level in arrived] == [1, 2, 3]
     for (when, _), due in zip(arrived, expected):
@@ -64,10 +57,10 @@ def test_pictures_arrive_at_their_own_times(speed: float, expected: list[float])
 
 
 def test_a_long_pause_is_shortened(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cameras, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(sources, "LONGEST_PAUSE", 0.05)
     timed = [(0.0, shade(1)), (3600.0, shade(2)), (3600.04, shade(3))]
     start = time.monotonic()
-    assert len(list(cameras.at_its_own_pace(timed, speed=1))) == 3
+    assert len(list(sources.at_its_own_pace(timed, speed=1))) == 3
     assert 0.09 <= time.monotonic() - start < 1
 
 
@@ -77,10 +70,10 @@ def test_a_broken_file_is_one_line(content: bytes | None, tmp_path: Path) -> Non
     if content is not None:
         path.write_bytes(content)
     with pytest.raises(
-        cameras.CameraError,
+        CameraError,
         match=rf"^Expected a readable video or camera, got {path} \([^\n]+\); check [^\n]+$",
     ):
-        list(cameras.decoded(str(path)))
+        list(sources.decoded(str(path)))
 
 
 def test_a_file_without_a_video_stream_is_refused(tmp_path: Path) -> None:
@@ -89,63 +82,8 @@ def test_a_file_without_a_video_stream_is_refused(tmp_path: Path) -> None:
         sound = av.AudioFrame.from_ndarray(np.zeros((1, 800), np.int16), layout="mono")
         sound.sample_rate = 8000
         container.mux(stream.encode(sound))
-    with pytest.raises(
-        cameras.CameraError, match=r"got .*a\.wav without a video stream; give another"
-    ):
-        list(cameras.decoded(str(tmp_path / "a.wav")))
-
-
-def test_the_newest_picture_is_handed_out() -> None:
-    taken, read = threading.Event(), threading.Event()
-
-    def pictures() -> Iterator[np.ndarray]:
-        yield shade(1)
-        taken.wait(5)
-        yield from (shade(2), shade(3), shade(4))
-        read.set()
-
-    camera = cameras.Camera(pictures())
-    assert camera.next()[0, 0, 0] == 1
-    taken.set()
-    read.wait(5)
-    assert camera.next()[0, 0, 0] == 4, "2 and 3 are old"
-    assert camera.next() is None
-    camera.close()
-
-
-def test_a_camera_that_stops_or_hangs_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    camera = cameras.Camera(cameras.endless((shade(n) for n in range(1)), "/dev/video0"))
-    assert camera.next() is not None
-    with pytest.raises(cameras.CameraError, match="got the end of /dev/video0; check the camera"):
-        camera.next()
-    monkeypatch.setattr(cameras, "PATIENCE", 0.05)
-    forever = threading.Event()
-
-    def hang() -> Iterator[np.ndarray]:
-        forever.wait(5)
-        yield shade(0)
-
-    camera = cameras.Camera(hang())
-    with pytest.raises(cameras.CameraError, match=r"Expected a picture, got none for 0\.05 s"):
-        camera.next()
-    forever.set()
-    camera.close()
-
-
-def test_closing_releases_the_camera() -> None:
-    released = threading.Event()
-
-    def pictures() -> Iterator[np.ndarray]:
-        try:
-            while True:
-                yield shade(0)
-        finally:
-            released.set()
-
-    camera = cameras.Camera(pictures())
-    camera.next()
-    camera.close()
-    assert released.is_set()
+    with pytest.raises(CameraError, match=r"got .*a\.wav without a video stream; give another"):
+        list(sources.decoded(str(tmp_path / "a.wav")))
 
 
 def test_opencv_pictures_become_rgb(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,10 +97,10 @@ def test_opencv_pictures_become_rgb(monkeypatch: pytest.MonkeyPatch) -> None:
     vars(fake)["VideoCapture"] = capture
     monkeypatch.setitem(sys.modules, "cv2", fake)
     found = {"av": None, "cv2": object()}
-    monkeypatch.setattr(cameras, "find_spec", found.get)
-    camera = cameras.open_camera("/dev/video3")
-    np.testing.assert_array_equal(camera.next(), RED)
-    with pytest.raises(cameras.CameraError, match="got the end of /dev/video3"):
+    monkeypatch.setattr(sources, "find_spec", found.get)
+    camera = sources.open_camera("/dev/video3")
+    assert np.array_equal(shown(camera), RED)
+    with pytest.raises(CameraError, match="got the end of /dev/video3"):
         camera.next()
     camera.close()
     assert released == ["/dev/video3"]
@@ -199,29 +137,37 @@ def test_raspberry_pi_pictures_are_rgb(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = ModuleType("picamera2")
     vars(fake)["Picamera2"] = Picamera2
     monkeypatch.setitem(sys.modules, "picamera2", fake)
-    camera = cameras.open_camera("picamera2")
-    np.testing.assert_array_equal(camera.next(), RED)
+    camera = sources.open_camera("picamera2")
+    assert np.array_equal(shown(camera), RED)
     camera.close()
     monkeypatch.setattr(Picamera2, "found", [])
-    with pytest.raises(cameras.CameraError, match="Raspberry Pi camera, got none; check its cable"):
-        cameras.open_camera("picamera2").next()
+    with pytest.raises(CameraError, match="Raspberry Pi camera, got none; check its cable"):
+        sources.open_camera("picamera2").next()
 
 
 def test_the_first_camera_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cameras, "FIRST_CAMERA", str(tmp_path / "video0"))
-    monkeypatch.setattr(cameras, "find_spec", {"picamera2": None}.get)
-    with pytest.raises(cameras.CameraError, match=r"video0, got none; give --camera or --video"):
-        cameras.find_camera()
-    monkeypatch.setattr(cameras, "find_spec", {"picamera2": object()}.get)
-    assert cameras.find_camera() == "picamera2"
+    monkeypatch.setattr(sources, "FIRST_CAMERA", str(tmp_path / "video0"))
+    monkeypatch.setattr(sources, "find_spec", {"picamera2": None}.get)
+    with pytest.raises(
+        CameraError, match=r"video0, got none; connect one, or name a camera or a video"
+    ):
+        sources.find_camera()
+    monkeypatch.setattr(sources, "find_spec", {"picamera2": object()}.get)
+    assert sources.find_camera() == "picamera2"
     (tmp_path / "video0").touch()
-    assert cameras.find_camera() == str(tmp_path / "video0")
+    assert sources.find_camera() == str(tmp_path / "video0")
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "picamera2", None)
-    with pytest.raises(cameras.CameraError, match="sudo apt install python3-picamera2"):
-        next(cameras.picamera())
+    with pytest.raises(CameraError, match="sudo apt install python3-picamera2"):
+        next(sources.picamera())
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(cameras.CameraError, match=r"PyAV is not installed; run: pip install av"):
-        next(cameras.decoded("/dev/video0"))
+    with pytest.raises(CameraError, match=r"PyAV is not installed; run: pip install .*video"):
+        next(sources.decoded("/dev/video0"))
+
+
+@pytest.mark.parametrize("speed", [0, -1, float("nan"), float("inf"), "fast", True])
+def test_a_speed_that_is_no_speed_is_refused(speed: Any) -> None:
+    with pytest.raises(InputError, match=r"^Expected speed as a number"):
+        sources.open_camera("synthetic", speed=speed)

@@ -1,95 +1,43 @@
-"""Read pictures for camera_loop.py from a camera, a stream or a video file.
+"""Open a camera, a stream or a video file.
 
 /dev/video0    a V4L2 camera, read by PyAV, or by OpenCV if PyAV is missing
 picamera2      a Raspberry Pi camera, read by the package picamera2
 rtsp://...     a stream, read by PyAV
 mug.mp4        a video file, played at its own speed by PyAV
 synthetic      drawn videos, without hardware
+
+Each package is imported when the first such source is read.
 """
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
-from lrtflite import LrtfliteError
+from lrtflite.arguments import real_number
+from lrtflite.camera.camera import Camera, Picture, Pictures
+from lrtflite.errors import CameraError, InputError
+from lrtflite.system.extras import pip_command
 
-Picture = NDArray[np.uint8]  # (H, W, 3) RGB
-Pictures = Generator[Picture, None, None]
 FIRST_CAMERA = "/dev/video0"
-# Seconds without a picture after which a camera counts as lost.
-PATIENCE = 10.0
 # Longest pause between two pictures of a file, in seconds; longer pauses are shortened.
 LONGEST_PAUSE = 5.0
 SYNTHETIC_FPS = 20
 
 
-class CameraError(LrtfliteError):
-    """A camera or file without pictures, or one that stopped delivering them."""
-
-
-class Camera:
-    """Read pictures in a second thread and hand out the newest.
-
-    A driver queues unread pictures. Without the thread, a loop that is slower than its camera would
-    see pictures that are a second old.
-    """
-
-    def __init__(self, pictures: Pictures) -> None:
-        self._pictures = pictures
-        self._changed = threading.Condition()
-        self._newest: Picture | None = None
-        self._ended = False
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._read, daemon=True)
-        self._thread.start()
-
-    def next(self) -> Picture | None:
-        """Wait for a new picture; return None at the end of a video."""
-        with self._changed:
-            if not self._changed.wait_for(
-                lambda: self._newest is not None or self._ended, PATIENCE
-            ):
-                raise CameraError(
-                    f"Expected a picture, got none for {PATIENCE:g} s; "
-                    "check the camera and its cable"
-                )
-            picture, self._newest = self._newest, None
-            if picture is None and self._error is not None:
-                raise self._error
-            return picture
-
-    def close(self) -> None:
-        """Stop reading and release the camera."""
-        self._ended = True
-        self._thread.join(2.0)  # a camera that hangs must not keep the program alive
-
-    def _read(self) -> None:
-        try:
-            with closing(self._pictures):
-                for picture in self._pictures:
-                    with self._changed:
-                        if self._ended:
-                            return
-                        self._newest = picture
-                        self._changed.notify()
-        except Exception as error:
-            self._error = error
-        finally:
-            with self._changed:
-                self._ended = True
-                self._changed.notify()
-
-
 def open_camera(source: str | None, *, speed: float = 1.0) -> Camera:
-    """Open a source from the table above, or the first camera if None; `speed` is for files."""
+    """Open a camera, a stream or a video file; None opens the first camera.
+
+    `source` is a device (`/dev/video0`), `picamera2` for a Raspberry Pi camera, the address of a
+    stream (`rtsp://...`), the path of a video file, or `synthetic` for drawn videos. `speed` is
+    for files: 2 plays twice as fast.
+    """
+    if real_number("speed", speed) == 0:
+        raise InputError("Expected speed as a number above 0, got 0", "give 1 for the file's own")
     source = find_camera() if source is None else source
     if source == "synthetic":
         return Camera(at_its_own_pace(synthetic(), speed=speed))
@@ -108,7 +56,9 @@ def find_camera() -> str:
         return FIRST_CAMERA
     if find_spec("picamera2"):
         return "picamera2"
-    raise CameraError(f"Expected a camera at {FIRST_CAMERA}, got none; give --camera or --video")
+    raise CameraError(
+        f"Expected a camera at {FIRST_CAMERA}, got none", "connect one, or name a camera or a video"
+    )
 
 
 def at_its_own_pace(pictures: Iterable[tuple[float, Picture]], *, speed: float) -> Pictures:
@@ -128,7 +78,7 @@ def endless(pictures: Pictures, source: str) -> Pictures:
     """Raise CameraError at the end of the pictures: a camera that stops was unplugged."""
     yield from pictures
     raise CameraError(
-        f"Expected more pictures, got the end of {source}; check the camera and its cable"
+        f"Expected more pictures, got the end of {source}", "check the camera and its cable"
     )
 
 
@@ -138,7 +88,7 @@ def decoded(source: str) -> Iterator[tuple[float, Picture]]:
         import av
     except ImportError as error:
         raise CameraError(
-            f"Cannot read {source}: PyAV is not installed; run: pip install av"
+            f"Cannot read {source}: PyAV is not installed", f"{pip_command('av')}"
         ) from error
 
     last = 0.0
@@ -146,7 +96,7 @@ def decoded(source: str) -> Iterator[tuple[float, Picture]]:
         with av.open(source, format="v4l2" if source.startswith("/dev/") else None) as container:
             if not container.streams.video:
                 raise CameraError(
-                    f"Expected a video, got {source} without a video stream; give another"
+                    f"Expected a video, got {source} without a video stream", "give another"
                 )
             for frame in container.decode(video=0):
                 last = last if frame.time is None else frame.time
@@ -155,8 +105,8 @@ def decoded(source: str) -> Iterator[tuple[float, Picture]]:
                 yield last, np.rot90(frame.to_ndarray(format="rgb24"), turns)
     except av.FFmpegError as error:
         raise CameraError(
-            f"Expected a readable video or camera, got {source} ({error.strerror}); "
-            "check the file or the camera"
+            f"Expected a readable video or camera, got {source} ({error.strerror})",
+            "check the file or the camera",
         ) from error
 
 
@@ -178,11 +128,12 @@ def picamera() -> Pictures:
         from picamera2 import Picamera2
     except ImportError:
         raise CameraError(
-            "Expected the package picamera2, got none; run: sudo apt install python3-picamera2, "
-            "and create the virtual environment with --system-site-packages"
+            "Expected the package picamera2, got none",
+            "run: sudo apt install python3-picamera2, "
+            "and create the virtual environment with --system-site-packages",
         ) from None
     if not Picamera2.global_camera_info():
-        raise CameraError("Expected a Raspberry Pi camera, got none; check its cable")
+        raise CameraError("Expected a Raspberry Pi camera, got none", "check its cable")
     try:
         with Picamera2() as camera:
             # An array of libcamera's format BGR888 has the order R, G, B.
@@ -193,7 +144,8 @@ def picamera() -> Pictures:
                 yield camera.capture_array()
     except RuntimeError as error:
         raise CameraError(
-            f"Expected pictures of the Raspberry Pi camera, got an error ({error}); check its cable"
+            f"Expected pictures of the Raspberry Pi camera, got an error ({error})",
+            "check its cable",
         ) from error
 
 

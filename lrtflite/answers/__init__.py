@@ -1,0 +1,1 @@
+"""Answers for one frame, and settled answers for several."""

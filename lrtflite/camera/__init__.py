@@ -1,0 +1,1 @@
+"""Cameras, and sessions that are still being recorded from one."""

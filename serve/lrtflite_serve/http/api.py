@@ -1,0 +1,54 @@
+"""What every handler gets: the service, the threads for its work, and the facts of the server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from lrtflite_serve.http.bodies import Budget
+from lrtflite_serve.service.device import DeviceCamera
+from lrtflite_serve.service.service import Service
+
+# Seconds between two looks for a new picture.
+LOOK = 0.02
+Result = TypeVar("Result")
+# Threads for frames and short questions; the runtime answers one frame at a time anyway.
+FRAME_THREADS = 2
+# Threads for changes and files, which may wait for one another.
+SLOW_THREADS = 6
+
+
+class Api:
+    """A service and the threads in which its methods run.
+
+    The event loop itself never waits for a model, a disk or a lock. Threads start when needed.
+    """
+
+    def __init__(self, service: Service, *, token_required: bool, secure: bool) -> None:
+        self.service = service
+        self.token_required, self.secure = token_required, secure
+        self.budget = Budget()
+        self._frames = ThreadPoolExecutor(FRAME_THREADS, "frames")
+        self._slow = ThreadPoolExecutor(SLOW_THREADS, "changes")
+
+    async def quick(self, work: Callable[..., Result], *args: Any) -> Result:
+        """Run work of milliseconds in a thread for frames."""
+        return await asyncio.get_running_loop().run_in_executor(self._frames, work, *args)
+
+    async def slow(self, work: Callable[..., Result], *args: Any) -> Result:
+        """Run work that may wait for the disk or for other changes."""
+        return await asyncio.get_running_loop().run_in_executor(self._slow, work, *args)
+
+    async def newer(self, camera: DeviceCamera, after: int, seconds: float) -> int:
+        """Wait for a picture after number `after`; return the number of the newest one."""
+        for _ in range(round(seconds / LOOK)):
+            if camera.number > after or camera.problem or self.service.events.is_closed:
+                break
+            await asyncio.sleep(LOOK)
+        return camera.number
+
+    def close(self) -> None:
+        self._frames.shutdown(wait=False, cancel_futures=True)
+        self._slow.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,1 @@
+"""One function per endpoint: read a request, call the service, answer."""

@@ -1,0 +1,81 @@
+"""Handlers of lessons: begin, frames, commit, cancel, and lessons of the device's camera."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from lrtflite.arguments import real_number
+from lrtflite.errors import Busy
+from lrtflite_serve.http.answering import as_json
+from lrtflite_serve.http.api import Api
+from lrtflite_serve.http.bodies import announced, kind_of, number_of, read_fields, read_frame
+from lrtflite_serve.service.pixels import frame_of, most_bytes
+
+# Frames that may wait for extraction before a client has to wait, and how long it does, in seconds.
+MAX_WAITING, PATIENCE, PAUSE = 16, 30.0, 0.01
+
+
+async def begin(api: Api, request: Request) -> Response:
+    fields = await read_fields(request, {"label": str, "slot": int})
+    recording = await api.slow(api.service.begin, fields.get("label"), fields.get("slot"))
+    return as_json(recording.to_json(), 201)
+
+
+async def teach(api: Api, request: Request) -> Response:
+    wanted = {"label": str, "slot": int, "seconds": float, "fps": float}
+    fields = await read_fields(request, wanted)
+    seconds, fps = fields.get("seconds"), fields.get("fps")
+    if seconds is not None:
+        real_number("seconds", seconds, least=0.1, most=600)
+    if fps is not None:
+        real_number("fps", fps, least=0.1, most=60)
+
+    def start() -> dict[str, object]:
+        service = api.service
+        return service.teach(
+            fields.get("label"), fields.get("slot"), seconds=seconds, fps=fps
+        ).to_json()
+
+    return as_json(await api.slow(start), 202)
+
+
+async def add_frame(api: Api, request: Request) -> Response:
+    recording = api.service.lessons.find(request.path_params["lesson"])
+    number = number_of(request, "number", None)
+    if recording.device:
+        raise Busy(
+            f"Cannot add frames to {recording.label}: the device's camera is recording it",
+            "wait for its end, or cancel it",
+        )
+    size = api.service.size
+    count = announced(request, most_bytes(kind_of(request), size))
+    async with api.budget.spend(count):
+        kind, content = await read_frame(request, size)
+        for _ in range(round(PATIENCE / PAUSE)):
+            if recording.waiting < MAX_WAITING or recording.is_over:
+                break
+            await asyncio.sleep(PAUSE)
+
+        def add() -> dict[str, object]:
+            recording.add(frame_of(kind, content, size), number)
+            return recording.to_json()
+
+        return as_json(await api.quick(add))
+
+
+async def state(api: Api, request: Request) -> Response:
+    recording = api.service.lessons.find(request.path_params["lesson"])
+    recording.touch()
+    return as_json(recording.to_json())
+
+
+async def commit(api: Api, request: Request) -> Response:
+    return as_json(await api.slow(api.service.lessons.commit, request.path_params["lesson"]))
+
+
+async def cancel(api: Api, request: Request) -> Response:
+    await api.slow(api.service.lessons.cancel, request.path_params["lesson"])
+    return as_json(api.service.classes())

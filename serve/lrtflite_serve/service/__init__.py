@@ -1,0 +1,1 @@
+"""A learner and everything around it that pages and programs share; no HTTP here."""

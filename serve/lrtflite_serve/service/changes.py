@@ -1,0 +1,130 @@
+"""Changes of the state other than lessons: each takes its turn, and every page hears of it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from lrtflite.errors import Busy, LrtfliteError, NotOffered
+from lrtflite.labels import Label
+from lrtflite_serve.service.disk import disk_errors
+from lrtflite_serve.service.pixels import Frame, as_png, frame_of_picture
+from lrtflite_serve.service.recording import Place
+from lrtflite_serve.service.service import Service
+
+# Frames from which it is estimated what a class is confused with.
+SEVERAL = 16
+_log = logging.getLogger("lrtflite")
+
+
+def rename(service: Service, slot: int, label: str) -> dict[str, Any]:
+    """Give a class another label; return the classes."""
+    with service.turns.change(f"rename class {slot}"), disk_errors("rename"):
+        old = service.label_of(slot)
+        service.learner.rename(new=label, slot=slot)
+        new = str(service.learner.labels[slot])
+        service.thumbnails.rename(old, new)
+        if service.album is not None:
+            _follow(service.album.settle)
+        return service.changed(f"renamed {old} to {new}")
+
+
+def forget(service: Service, slot: int) -> dict[str, Any]:
+    """Unlearn a class; return the classes."""
+    with service.turns.change(f"forget class {slot}"), disk_errors("forget"):
+        old, album = service.label_of(slot), service.album
+        service.learner.forget(slot=slot)
+        service.thumbnails.rename(old, None)
+        if album is not None:
+            _follow(lambda: album.forget(slot))
+        return service.changed(f"forgot {old}")
+
+
+def undo(service: Service) -> dict[str, Any]:
+    """Take the last change back; return the classes."""
+    with service.turns.change("undo"), disk_errors("undo"):
+        if not service.can_undo:
+            raise Busy("Cannot undo: there is no change to take back", "make a change first")
+        service.learner.undo()
+        service.thumbnails.undo()
+        if service.album is not None:
+            _follow(service.album.undo)
+        return service.changed(f"took back: {service.last_change or 'the last change'}")
+
+
+def teach_tray(
+    service: Service, ids: Sequence[str], label: Label | None, slot: int | None
+) -> dict[str, Any]:
+    """Teach a class the frames of the tray with these ids, and remove them from it."""
+    frames = [each.frame for each in service.tray.find(ids)]
+    with service.turns.change("teach from the tray"):
+        place = Place.of(service.learner, label, slot)
+        album = service.album
+        kept = None if album is None else [as_png(frame) for frame in frames]
+        result = _learn(service, place, frames, kept)
+    with suppress(LrtfliteError):  # somebody else has removed one
+        service.tray.remove(ids)
+    service.events.publish("tray", {"count": len(service.tray)})
+    return result
+
+
+def relearn(service: Service, slot: int) -> dict[str, Any]:
+    """Forget a class, then learn it again from its kept pictures; this cannot be taken back."""
+    album = service.kept()
+    with service.turns.change(f"learn class {slot} again"):
+        learner, label, ids = service.learner, service.label_of(slot), album.ids(slot)
+        if not ids:
+            raise NotOffered(
+                f"Expected kept pictures of {label}, got none", "teach it with new frames"
+            )
+        frames = [frame_of_picture(album.content(each), service.size) for each in ids]
+        with disk_errors(f"learn {label} again"):
+            learner.forget(slot=slot)
+            try:
+                result = _learn(service, Place(label, slot, new=False, by_slot=True), frames, None)
+            except BaseException:
+                learner.undo()
+                raise
+            learner.rename(new=label, slot=slot)
+        album.settle()
+        service.can_take_back = False
+        return {**result, "classes": service.tell_classes()}
+
+
+def remove_picture(service: Service, picture: str) -> dict[str, Any]:
+    """Delete a kept picture; what was learned from it stays learned."""
+    with disk_errors("delete a picture"):
+        service.kept().delete(picture)
+    return service.tell_classes()
+
+
+def move_picture(service: Service, picture: str, slot: int) -> dict[str, Any]:
+    """Move a kept picture to another class; `relearn` learns from it there."""
+    service.label_of(slot)  # raises Missing for a free slot
+    with disk_errors("move a picture"):
+        service.kept().move(picture, slot)
+    return service.tell_classes()
+
+
+def _learn(
+    service: Service, place: Place, frames: Sequence[Frame], kept: Sequence[bytes] | None
+) -> dict[str, Any]:
+    started = time.perf_counter()
+    with disk_errors(f"learn {place.label}"):
+        report = service.learner.learn(frames, **place.target)
+    latents = service.learner.extract(np.stack(frames[:SEVERAL]))
+    middle = frames[len(frames) // 2]
+    return service.learned(place, report, middle, list(latents), kept, started)
+
+
+def _follow(change: Callable[[], None]) -> None:
+    """Let the pictures follow a change that was made already; a full disk does not revert it."""
+    try:
+        change()
+    except (OSError, LrtfliteError) as error:
+        _log.warning("Kept pictures do not follow the last change: %s", error)
