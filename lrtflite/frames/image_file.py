@@ -47,7 +47,7 @@ def read_image(path: str | PathLike[str], size: int) -> NDArray[np.uint8]:
 
 
 def decode_image(
-    content: bytes, size: int, *, formats: Sequence[str], most_pixels: int = MAX_PIXELS
+    content: bytes, size: int, *, formats: Sequence[str], most_pixels: int | None = None
 ) -> NDArray[np.uint8]:
     """Like `read_image`, but from the bytes of a picture in one of Pillow's `formats`."""
     with _readable(io.BytesIO(content), "these bytes", formats, most_pixels) as image:
@@ -67,7 +67,7 @@ def _readable(
     source: Path | io.BytesIO,
     name: Path | str,
     formats: Sequence[str] | None = None,
-    most_pixels: int = MAX_PIXELS,
+    most_pixels: int | None = None,
 ) -> Iterator[Image]:
     try:
         with _opened(source, formats) as image:
@@ -95,8 +95,9 @@ def _opened(source: Path | io.BytesIO, formats: Sequence[str] | None) -> Image:
             raise ValueError(f"more than {MAX_PIXELS / 1e6:.0f} million pixels") from None
 
 
-def check_pixels(width: int, height: int, *, most: int = MAX_PIXELS) -> None:
-    """Raise ValueError for a picture that is too large to decode."""
+def check_pixels(width: int, height: int, *, most: int | None = None) -> None:
+    """Raise ValueError for a picture with more than `most` pixels, MAX_PIXELS by default."""
+    most = MAX_PIXELS if most is None else most
     if width * height > most:
         raise ValueError(f"{width} x {height} pixels, more than {most / 1e6:.0f} million in all")
 

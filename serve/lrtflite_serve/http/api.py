@@ -1,4 +1,4 @@
-"""What every handler gets: the service, the threads for its work, and the facts of the server."""
+"""Hold what every handler needs: the service, the threads for its work, and the facts of the server."""
 
 from __future__ import annotations
 
