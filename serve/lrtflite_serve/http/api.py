@@ -1,4 +1,4 @@
-"""Hold what every handler needs: the service, the threads for its work, and the facts of the server."""
+"""Hold what every handler needs: the service, threads for its work, facts of the server."""
 
 from __future__ import annotations
 
