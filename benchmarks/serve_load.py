@@ -70,7 +70,7 @@ def report(
     p50, p95 = np.percentile(times, [50, 95])
     print(
         f"{len(times)} frames, {len(times) / seconds:.1f} per second; "
-        f"p50 {p50:.1f} ms, p95 {p95:.1f} ms; failures: {sum(client.failures for client in clients)}"
+        f"p50 {p50:.1f} ms, p95 {p95:.1f} ms; failures: {sum(each.failures for each in clients)}"
     )
 
 
