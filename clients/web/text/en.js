@@ -219,7 +219,7 @@ export const text = {
       other: '# files were left out, because this browser cannot read them as pictures or videos:',
     }),
     nothing: 'There is no picture or video in it that this browser can read.',
-    badZip: (name) => `${name} cannot be read: it is not a zip file with pictures, or it is damaged.`,
+    badZip: (name) => `${name} cannot be read: it is damaged, or not a zip file or project with pictures.`,
     stopped: (learned) => (learned.length ? `Stopped. Learned so far: ${list(learned)}.` : 'Stopped. Nothing was learned.'),
     unreadable: (label) => `No picture of ${label} could be read, so it was not learned.`,
   },
