@@ -88,6 +88,8 @@ class Page {
     teacher.addEventListener('failed', ({ detail }) => this.failed(detail));
     predictor.addEventListener('answer', ({ detail }) => this.answer.show(detail));
     predictor.addEventListener('trouble', ({ detail }) => this.trouble(detail));
+    // A page that closes in a lesson leaves no trace, at once.
+    window.addEventListener('pagehide', () => teacher.cancel());
     setInterval(() => this.answer.showSpeed(predictor.speed), 1000);
   }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import shutil
 import subprocess
 import zipfile
@@ -91,15 +92,32 @@ def test_a_folder_is_a_thing_for_each_folder_in_it(serve: Serve, things: Path, v
     assert sorted(served.labels) == ["cup", "phone"]
 
 
-@pytest.mark.parametrize("packing", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def pack(path: Path, things: Path, *, kind: str) -> Path:
+    """Write a project of Teachable Machine, its pictures stored."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as file:
+        file.writestr("manifest.json", json.dumps({"type": kind}))
+        for picture in sorted(things.rglob("*.jpg")):
+            file.write(picture, f"{picture.parent.name}-!-{picture.name}")
+    return path
+
+
+def pack_folders(path: Path, things: Path) -> Path:
+    """Write a zip of folders in a folder, deflated, with what macOS adds."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("__MACOSX/things/cup/._0.jpg", "no picture")
+        for picture in sorted(things.rglob("*.jpg")):
+            file.write(picture, Path("things") / picture.relative_to(things))
+    return path
+
+
+@pytest.mark.parametrize("is_project", [True, False])
 def test_a_project_is_read_from_its_zip(
-    serve: Serve, things: Path, tmp_path: Path, visit: Any, packing: int
+    serve: Serve, things: Path, tmp_path: Path, visit: Any, is_project: bool
 ) -> None:
-    project = tmp_path / "project.tm"
-    with zipfile.ZipFile(project, "w", packing) as file:
-        file.writestr("manifest.json", '{"type": "image"}')
-        for path in sorted(things.rglob("*.jpg")):
-            file.write(path, path.relative_to(things))
+    if is_project:
+        project = pack(tmp_path / "project.tm", things, kind="image")
+    else:
+        project = pack_folders(tmp_path / "things.zip", things)
     served = serve()
     page = visit(served.url, None)
     open_add(page)
@@ -118,6 +136,9 @@ def test_a_damaged_zip_and_a_text_are_refused(serve: Serve, tmp_path: Path, visi
     open_add(page)
     page.locator("input[data-part=files]").set_input_files(zipped)
     page.get_by_text("project.tm cannot be read").wait_for()
+    sounds = pack(tmp_path / "sounds.tm", tmp_path, kind="audio")
+    page.locator("input[data-part=files]").set_input_files(sounds)
+    page.get_by_text("sounds.tm cannot be read").wait_for()
     page.locator("input[data-part=files]").set_input_files(text)
     page.get_by_text("There is no picture or video in it").wait_for()
     assert served.labels == []

@@ -31,7 +31,7 @@ export class Http extends EventTarget {
   }
 
   /** Return the Response of a request that succeeded. */
-  async send(method, path = '', { body, type, signal } = {}) {
+  async send(method, path = '', { body, type, signal, keepalive = false } = {}) {
     const headers = {};
     if (this.token) {
       headers.Authorization = `Bearer ${this.token}`;
@@ -39,7 +39,7 @@ export class Http extends EventTarget {
     if (body !== undefined) {
       headers['Content-Type'] = type ?? 'application/json';
     }
-    const options = { method, headers, body, signal, cache: 'no-store', credentials: 'omit' };
+    const options = { method, headers, body, signal, keepalive, cache: 'no-store', credentials: 'omit' };
     let response;
     try {
       response = await fetch(`${this.base}${path}`, options);

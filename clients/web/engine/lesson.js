@@ -102,7 +102,8 @@ export class ServerLesson {
   async cancel() {
     this.stopping.abort();
     try {
-      await this.http.json('DELETE', this.path);
+      // The page may be closing.
+      await this.http.json('DELETE', this.path, undefined, { keepalive: true });
     } catch (error) {
       if (error.reason !== 'missing' && error.reason !== 'offline') {
         throw error;

@@ -134,7 +134,8 @@ export class ServerEngine extends EventTarget {
   }
 
   cancelLesson(id) {
-    return this.http.json('DELETE', `/lessons/${encodeURIComponent(id)}`);
+    const path = `/lessons/${encodeURIComponent(id)}`;
+    return this.http.json('DELETE', path, undefined, { keepalive: true });
   }
 
   async cameraFrame(after, signal) {

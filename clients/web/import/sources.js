@@ -6,6 +6,9 @@ import { readZip } from './zip.js';
 
 const PICTURE = /\.(jpe?g|png|webp|bmp|gif|avif)$/i;
 const ZIP = /\.(tm|zip)$/i;
+// A project of Teachable Machine: this file, and pictures named class, mark, number.
+const MANIFEST = 'manifest.json';
+const MARK = '-!-';
 
 /** Thrown for a zip that cannot be read; `file` is its name. */
 export class BadZip extends Error {
@@ -62,30 +65,34 @@ export async function readSources(files) {
     if (ZIP.test(file.name)) {
       await readProject(file, things, skipped);
     } else {
-      place({ path, type: file.type, name: file.name, blob: async () => file }, labelOf(path), things, skipped);
+      place({ type: file.type, name: file.name, blob: async () => file }, labelOf(path), things, skipped);
     }
   }
   return { things: [...things.values()].filter((thing) => thing.pictures.length || thing.films.length), skipped };
 }
 
+/** Read a project of Teachable Machine, or a zip with a folder for each thing. */
 async function readProject(file, things, skipped) {
   let entries;
   try {
     entries = (await readZip(file)).filter((entry) => !hidden(entry.name));
+    await checkKind(entries.find((entry) => entry.name === MANIFEST));
   } catch (error) {
     throw new BadZip(file.name, error);
   }
-  const manifest = entries.find((entry) => /(^|\/)manifest\.json$/.test(entry.name));
-  let names = null;
-  try {
-    names = manifest ? namesOf(JSON.parse(await (await manifest.blob()).text())) : null;
-  } catch {
-    // Folders name things, too.
+  for (const { name, blob } of entries) {
+    if (name !== MANIFEST) {
+      place({ name, type: '', blob }, labelOf(name, stem(file.name)), things, skipped);
+    }
   }
-  for (const entry of entries) {
-    if (entry !== manifest) {
-      const label = names?.get(entry.name) ?? labelOf(entry.name, stem(file.name));
-      place({ path: entry.name, type: '', name: entry.name, blob: entry.blob }, label, things, skipped);
+}
+
+/** Throw for a project of sounds or poses, which has no pictures. */
+async function checkKind(manifest) {
+  if (manifest) {
+    const { type = 'image' } = JSON.parse(await (await manifest.blob()).text());
+    if (type !== 'image') {
+      throw new TypeError(`a project of ${type}`);
     }
   }
 }
@@ -105,28 +112,11 @@ function place(item, label, things, skipped) {
 const hidden = (path) => /(^|\/)(\.|__MACOSX\/|Thumbs\.db$|desktop\.ini$)/.test(path);
 const stem = (name) => name.replace(/\.\w+$/, '');
 
-/** The folder that a file is in names the thing; without one, the file's own name may. */
+/** A sample of a project is named "mug-!-0.jpg"; else the folder that a file is in names the thing. */
 function labelOf(path, otherwise = '') {
-  const folders = path.split('/').slice(0, -1).filter((folder) => folder !== 'samples');
-  if (folders.length) {
-    return folders.at(-1);
+  const mark = path.lastIndexOf(MARK);
+  if (mark > 0) {
+    return path.slice(0, mark);
   }
-  // Samples of a project without folders: "Class 1-!-0.jpg".
-  const file = path.split('/').at(-1);
-  return file.includes('-!-') ? file.split('-!-')[0] : otherwise;
-}
-
-/** Return the class of each file that a project's manifest lists; null if it lists none. */
-function namesOf(manifest) {
-  const names = new Map();
-  for (const entry of manifest.classes ?? manifest.data ?? []) {
-    const label = entry.name ?? entry.className ?? entry.label;
-    for (const sample of entry.samples ?? entry.files ?? entry.images ?? []) {
-      const file = typeof sample === 'string' ? sample : sample?.file ?? sample?.name ?? sample?.path;
-      if (file && label) {
-        names.set(file, String(label));
-      }
-    }
-  }
-  return names.size ? names : null;
+  return path.split('/').slice(0, -1).at(-1) ?? otherwise;
 }

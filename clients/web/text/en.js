@@ -29,7 +29,6 @@ export const text = {
   common: {
     cancel: 'Cancel',
     close: 'Close',
-    done: 'Done',
     delete: 'Delete',
     save: 'Save',
     retry: 'Try again',
@@ -56,7 +55,6 @@ export const text = {
     guesses: 'Best three guesses',
     speed: (perSecond) => `${number.format(Math.round(perSecond))} / s`,
     speedHint: 'Answers a second',
-    paused: 'Paused',
     waiting: 'Waiting for a picture …',
     said: {
       answer: (label) => `This is ${label}`,
@@ -101,7 +99,6 @@ export const text = {
     more: (label) => `Options for ${label}`,
     empty: 'not taught yet',
     full: 'There is no room for another thing. Forget one that you no longer need.',
-    teaching: (label) => `${label}: being taught`,
   },
   fresh: {
     title: 'What is it called?',
@@ -117,7 +114,6 @@ export const text = {
     forget: 'Forget',
     forgetHint: 'Removes it and frees its place. Undo brings it back.',
     pictures: (n) => `Look at its ${pictures(n)}`,
-    relearn: 'Learn again from its pictures',
     notKept: 'Its pictures are not kept on the device, only what was learned from them.',
     kept: 'Pictures are kept on the device, beside what it learned.',
     taught: (n) => `Taught with ${pictures(n)}`,
@@ -145,7 +141,6 @@ export const text = {
     lost: (label) => `The device lost the lesson about ${label}. Nothing was learned; teach it again.`,
     noFrames: 'No pictures arrived, so nothing was learned.',
     elsewhere: (label) => `${label} is being taught from another page or camera.`,
-    away: 'Pictures stopped while this page was in the background.',
   },
 
   // The result of a lesson.
@@ -172,7 +167,6 @@ export const text = {
     renamed: (before, after) => `${before} is now called ${after}.`,
     moved: (n, label) => `Moved ${pictures(n)} to ${label}.`,
     deleted: (n) => `Deleted ${pictures(n)}.`,
-    relearned: (label) => `Learned ${label} again.`,
   },
 
   // The tray.
@@ -185,9 +179,7 @@ export const text = {
     picture: (kind, position) => `Picture ${position}: ${kind}`,
     chosen: (n) => `${pictures(n)} chosen. What is it?`,
     fresh: 'New thing …',
-    clear: 'Clear',
     drop: 'Discard',
-    as: (label) => `Teach as ${label}`,
     freshTitle: 'What are they?',
     freshStart: 'Teach',
   },
@@ -219,7 +211,7 @@ export const text = {
       other: '# files were left out, because this browser cannot read them as pictures or videos:',
     }),
     nothing: 'There is no picture or video in it that this browser can read.',
-    badZip: (name) => `${name} cannot be read: it is not a zip file with pictures, or it is damaged.`,
+    badZip: (name) => `${name} cannot be read: it is damaged, or not a zip file or project with pictures.`,
     stopped: (learned) => (learned.length ? `Stopped. Learned so far: ${list(learned)}.` : 'Stopped. Nothing was learned.'),
     unreadable: (label) => `No picture of ${label} could be read, so it was not learned.`,
   },
@@ -307,6 +299,5 @@ export const text = {
     refused: 'The device refused this.',
     unexpected: (what) => `Something went wrong in the page: ${what}`,
     dismiss: 'Dismiss',
-    noScript: 'This page needs JavaScript.',
   },
 };

@@ -2,7 +2,7 @@
 
 import { CameraTrouble, DeviceCamera, openBrowserCamera } from '../frames/camera.js';
 import { text } from '../text/index.js';
-import { dismiss } from './notices.js';
+import { notice } from './notices.js';
 
 export class Cameras {
   constructor(state, stage, { addFiles }) {
@@ -95,12 +95,12 @@ export class Cameras {
       this.stage.coverWith([text.live.starting]);
     }
     this.state.setCamera(camera);
-    dismiss('camera');
   }
 
   explain(reason) {
     const device = this.state.engine.can.camera;
     if (reason === 'insecure' && device) {
+      notice(`${text.camera.insecure} ${text.camera.insecureDevice}`, { id: 'camera' });
       this.state.choose({ camera: 'device' });
       return;
     }

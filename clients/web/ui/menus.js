@@ -86,7 +86,7 @@ export function openFiles(state, { reload }) {
     } }, icon('disk'), label);
     return button;
   };
-  const { files } = text;
+  const files = text.files;
   offer(files.state, files.stateHint, [save(files.save, files.names.state, () => engine.exportState(), files.state)]);
   if (engine.can.downloads) {
     offer(files.bundle, files.bundleHint, [save(files.save, files.names.bundle, () => engine.exportBundle(), files.bundle)]);
@@ -107,7 +107,7 @@ export function openFiles(state, { reload }) {
       try {
         const loaded = await engine.importState(file);
         dialog.close();
-        notice(files.loaded(loaded.set_aside ?? loaded.aside ?? loaded.old ?? ''), { id: 'files' });
+        notice(files.loaded(loaded.old_state), { id: 'files' });
         await reload();
       } catch (error) {
         setText(line, sentenceOf(error));

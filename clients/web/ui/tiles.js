@@ -36,6 +36,7 @@ export class Tiles {
   draw() {
     const { learned } = this.state;
     const { free } = this.state.classes;
+    setText(this.hint, free ? text.tiles.hint : `${text.tiles.hint} ${text.tiles.full}`);
     setText(this.summary, text.tiles.summary(learned.length, free));
     const slots = new Set(learned.map((entry) => entry.slot));
     for (const [slot, tile] of this.bySlot) {
