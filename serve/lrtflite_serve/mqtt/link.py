@@ -216,7 +216,7 @@ class Link:
     def _tell(self, topic: str, found: dict[str, Any] | None, *, retain: bool = False) -> None:
         """Publish JSON, or an empty message for None; nothing without a connection.
 
-        INVARIANT: no message is sent again later. After a lost connection everything is told anew,
+        INVARIANT: no message is sent again later. After a lost connection everything is told again,
         and an old message that arrives after it would count.
         """
         if self._client.is_connected():
