@@ -12,8 +12,8 @@ It subscribes to `image` (sensor_msgs/Image) and publishes `classification`
 (std_msgs/String: a class, `unsure` or `unknown`) and `lesson` (std_msgs/String). Only messages that
 ROS ships are used, so nothing has to be built.
 
-Untested with ROS: the functions that use rclpy were written from its documentation. `Classifier`, below, and
-ros2_image.py need no ROS and are tested.
+Untested with ROS: the functions that use rclpy were written from its documentation. `Classifier`,
+below, and ros2_image.py need no ROS and are tested.
 """
 
 from __future__ import annotations
