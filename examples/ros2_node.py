@@ -12,13 +12,14 @@ It subscribes to `image` (sensor_msgs/Image) and publishes `classification`
 (std_msgs/String: a class, `unsure` or `unknown`) and `lesson` (std_msgs/String). Only messages that
 ROS ships are used, so nothing has to be built.
 
-Untested with ROS: it was written from the documentation of rclpy. `Classifier`, below, and
-ros2_image.py need no ROS and are tested.
+Untested with ROS: the functions that use rclpy were written from its documentation. `Classifier`,
+below, and ros2_image.py need no ROS and are tested.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from contextlib import closing, suppress
 from typing import Any
 
@@ -105,38 +106,17 @@ class Classifier:
             raise InputError(f"Expected no lesson, got one about {self._label}", "wait for its end")
 
 
-def main() -> None:
-    """Run the node until Ctrl-C."""
-    try:
-        import rclpy
-        from rclpy.node import Node
-        from rclpy.qos import qos_profile_sensor_data
-        from sensor_msgs.msg import Image
-        from std_msgs.msg import String
-        from std_srvs.srv import Trigger
-        from vision_msgs.msg import Classification, ObjectHypothesis
-    except ImportError as error:
-        sys.exit(f"Expected ROS 2 with vision_msgs, got none ({error}); source its setup.bash")
+# Parameters of the node, and their defaults.
+PARAMETERS = {"bundle": "photos", "state": "state", "label": "", "seconds": 20.0, "fps": 5.0}
 
-    rclpy.init()
-    node = Node("lrtflite")
-    for name, default in {
-        "bundle": "photos",
-        "state": "state",
-        "label": "",
-        "seconds": 20.0,
-        "fps": 5.0,
-    }.items():
-        node.declare_parameter(name, default)
 
-    def value(name: str) -> Any:
-        return node.get_parameter(name).value
+def publish_answers(node: Any, classifier: Classifier) -> None:
+    """Classify each image that arrives, and say when a lesson has ended."""
+    from rclpy.qos import qos_profile_sensor_data
+    from sensor_msgs.msg import Image
+    from std_msgs.msg import String
+    from vision_msgs.msg import Classification, ObjectHypothesis
 
-    try:
-        learner = Learner.open(value("bundle"), value("state"))
-    except LrtfliteError as error:
-        sys.exit(str(error))
-    classifier = Classifier(learner, seconds=value("seconds"), fps=value("fps"))
     answers = node.create_publisher(Classification, "classification", 10)
     settled = node.create_publisher(String, "settled", 10)
     lessons = node.create_publisher(String, "lesson", 10)
@@ -151,7 +131,22 @@ def main() -> None:
         answers.publish(Classification(header=message.header, results=results))
         settled.publish(String(data=classifier.answer))
 
-    def service(name: str, work: Any) -> None:
+    def look() -> None:
+        line = classifier.ended()
+        if line is not None:
+            lessons.publish(String(data=line))
+            node.get_logger().info(line)
+
+    # Only the newest image counts: qos_profile_sensor_data drops those that come too fast.
+    node.create_subscription(Image, "image", see, qos_profile_sensor_data)
+    node.create_timer(0.1, look)
+
+
+def offer_services(node: Any, classifier: Classifier) -> None:
+    """Teach, forget and undo, for the class of the parameter `label`."""
+    from std_srvs.srv import Trigger
+
+    def offer(name: str, work: Callable[[], str]) -> None:
         def handle(request: Any, response: Any) -> Any:
             try:
                 response.message, response.success = work(), True
@@ -161,19 +156,35 @@ def main() -> None:
 
         node.create_service(Trigger, f"~/{name}", handle)
 
-    def look() -> None:
-        line = classifier.ended()
-        if line is not None:
-            lessons.publish(String(data=line))
-            node.get_logger().info(line)
+    def label() -> str:
+        return str(node.get_parameter("label").value)
 
-    # Only the newest image counts: qos_profile_sensor_data drops those that come too fast.
-    node.create_subscription(Image, "image", see, qos_profile_sensor_data)
-    service("teach", lambda: classifier.teach(value("label")))
-    service("forget", lambda: classifier.forget(value("label")))
-    service("undo", classifier.undo)
-    node.create_timer(0.1, look)
+    offer("teach", lambda: classifier.teach(label()))
+    offer("forget", lambda: classifier.forget(label()))
+    offer("undo", classifier.undo)
+
+
+def main() -> None:
+    """Run the node until Ctrl-C."""
+    try:
+        import rclpy
+        import vision_msgs.msg  # noqa: F401  before anything starts
+    except ImportError as error:
+        sys.exit(f"Expected ROS 2 with vision_msgs, got none ({error}); source its setup.bash")
+
+    rclpy.init()
+    node = rclpy.create_node("lrtflite")
+    for name, default in PARAMETERS.items():
+        node.declare_parameter(name, default)
+    values = {name: node.get_parameter(name).value for name in PARAMETERS}
+    try:
+        learner = Learner.open(values["bundle"], values["state"])
+    except LrtfliteError as error:
+        sys.exit(str(error))
+    classifier = Classifier(learner, seconds=values["seconds"], fps=values["fps"])
     with suppress(KeyboardInterrupt), closing(classifier):
+        publish_answers(node, classifier)
+        offer_services(node, classifier)
         rclpy.spin(node)
     node.destroy_node()
     rclpy.try_shutdown()

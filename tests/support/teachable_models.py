@@ -30,7 +30,7 @@ def exported(*, classes: int = 3, hidden: str = "relu") -> Any:
         name="sequential_4",
     )
     rng = np.random.default_rng(0)
-    # Small kernels keep rounding from growing from layer to layer, as trained ones do.
+    # Sizes with which rounding does not grow from layer to layer, as it does not after training.
     for variable in model.weights:
         shape = tuple(variable.shape)
         if "kernel" in variable.name:
