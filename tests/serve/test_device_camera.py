@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 from PIL import Image
-from test_events import events_of
 
 from lrtflite.errors import CameraError
-from running_service import PATIENCE, Running, frames_of
+from running_service import PATIENCE, Running, events_of, frames_of
 
 Serve = Callable[..., Running]
 
@@ -107,7 +106,7 @@ def test_a_pulled_cable_fails_the_lesson_and_comes_back(camera: FakeCamera, serv
         next(page)
         served.http.post("/api/teach", json={"label": "mug", "seconds": 60})
         camera.unplugged.set()
-        heard = {}
+        heard: dict[str, str | None] = {}
         while "failed" not in heard.values() or "lost" not in heard.values():
             kind, data = next(page)
             heard[kind] = data.get("state")

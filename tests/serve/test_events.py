@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
 
 import httpx
 
 from lrtflite_serve.service.events import MAX_LISTENERS, MAX_WAITING, Events
-from running_service import PATIENCE, Running, frames_of
-
-
-def events_of(lines: Iterator[str]) -> Iterator[tuple[str, Any]]:
-    kind = ""
-    for line in lines:
-        if line.startswith("event: "):
-            kind = line.removeprefix("event: ")
-        elif line.startswith("data: "):
-            yield kind, json.loads(line.removeprefix("data: "))
+from running_service import PATIENCE, Running, events_of, frames_of
 
 
 def test_two_pages_hear_the_same(served: Running) -> None:

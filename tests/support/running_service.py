@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -98,6 +99,16 @@ def frames_of(colour: str, count: int, *, seed: int = 0) -> list[NDArray[np.uint
         frame[top : top + 64, left : left + 64] = rng.normal(COLOURS[colour], 20, (64, 64, 3))
         found.append(np.clip(frame, 0, 255).astype(np.uint8))
     return found
+
+
+def events_of(lines: Iterator[str]) -> Iterator[tuple[str, Any]]:
+    """Yield the kind and the data of each server-sent event."""
+    kind = ""
+    for line in lines:
+        if line.startswith("event: "):
+            kind = line.removeprefix("event: ")
+        elif line.startswith("data: "):
+            yield kind, json.loads(line.removeprefix("data: "))
 
 
 @contextmanager
