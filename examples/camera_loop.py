@@ -203,8 +203,8 @@ def status_of(lesson: Lesson) -> str:
         return f"learning {lesson.label}, step {done} of {total}"
     if lesson.frames == 0:
         return ""
-    past = min(lesson.past, lesson.seconds or lesson.past)
-    return f"looking at {lesson.label}, {past:.0f} of {lesson.seconds:g} s"
+    elapsed = min(lesson.elapsed, lesson.seconds or lesson.elapsed)
+    return f"looking at {lesson.label}, {elapsed:.0f} of {lesson.seconds:g} s"
 
 
 def similar_command(word: str) -> str | None:

@@ -71,7 +71,7 @@ class Classifier:
         lesson = self._lesson
         if lesson is None or not lesson.is_over:
             # Images may have stopped; the lesson must still end.
-            if lesson is not None and lesson.past >= self._seconds:
+            if lesson is not None and lesson.elapsed >= self._seconds:
                 lesson.finish()
             return None
         self._lesson = None

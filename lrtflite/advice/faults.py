@@ -100,12 +100,12 @@ def _near(thumbnails: NDArray[np.float32]) -> Iterator[NDArray[np.intp]]:
 
     Products of matrices are quick, and a little inexact.
     """
-    squares = np.square(thumbnails).sum(axis=1)
+    norms = np.square(thumbnails).sum(axis=1)
     most = 2 * ALIKE**2 * thumbnails.shape[1]
     for start in range(0, len(thumbnails), _AT_ONCE):
         block = slice(start, start + _AT_ONCE)
         products = thumbnails[block] @ thumbnails.T
-        distances = squares[block, np.newaxis] + squares - 2 * products
+        distances = norms[block, np.newaxis] + norms - 2 * products
         yield from (np.flatnonzero(row < most) for row in distances)
 
 

@@ -72,7 +72,7 @@ class Lesson:
         return self._cancel.is_set()
 
     @property
-    def past(self) -> float:
+    def elapsed(self) -> float:
         """Return the seconds since the lesson began."""
         return time.monotonic() - self._begun
 
@@ -97,11 +97,11 @@ class Lesson:
         """
         if self._finished or self.is_over:
             return False
-        past = self.past
-        if self.seconds is not None and past >= self.seconds:
+        elapsed = self.elapsed
+        if self.seconds is not None and elapsed >= self.seconds:
             self.finish()
             return False
-        if self._fps is not None and past < self.frames / self._fps:
+        if self._fps is not None and elapsed < self.frames / self._fps:
             return False
         self.add(frame)
         return True
