@@ -28,7 +28,7 @@ from lrtflite_serve.service.streams import Streams, settled_json
 from lrtflite_serve.service.thumbnails import Thumbnails
 from lrtflite_serve.service.tray import Tray
 from lrtflite_serve.service.turns import Turns
-from lrtflite_serve.settings import Settings
+from lrtflite_serve.settings import MAX_FRAMES, Settings
 
 # Name of the stream of the device's camera.
 DEVICE = "the device's camera"
@@ -73,7 +73,11 @@ class Service:
             "device": settings.options.device,
             "reports_familiarity": self.learner.reports_familiarity,
             "unknown": unknown,
-            "teach": {"seconds": settings.seconds, "fps": settings.fps},
+            "teach": {
+                "seconds": settings.seconds,
+                "fps": settings.fps,
+                "max_frames": MAX_FRAMES,
+            },
             "camera": settings.camera,
             "keep_pictures": self.album is not None,
             "can_export_model": find_spec("tensorflow") is not None,
@@ -142,7 +146,11 @@ class Service:
             raise CameraError(camera.problem, "check the camera and its cable")
         recording = self.begin(label, slot, device=True)
         settings = self.settings
-        camera.teach(recording, seconds or settings.seconds, fps or settings.fps, self._taught)
+        try:
+            camera.teach(recording, seconds or settings.seconds, fps or settings.fps, self._taught)
+        except CameraError as error:  # it was lost just now
+            self.lessons.cancel(recording.id, problem=error)
+            raise
         return recording
 
     def device_camera(self) -> DeviceCamera:
