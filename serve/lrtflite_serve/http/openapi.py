@@ -174,7 +174,7 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
             "name": match[1],
             "in": "path",
             "required": True,
-            "schema": _WHOLE if match[2] == "int" else _TEXT,
+            "schema": _WHOLE if match[2] == "slot" else _TEXT,
         }
         for match in _PATH_PARAMETER.finditer(path)
     ]

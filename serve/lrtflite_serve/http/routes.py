@@ -14,7 +14,7 @@ from lrtflite_serve.service.pixels import PICTURES, RAW
 
 FRAME = (RAW, *PICTURES)
 ZIP, JPEG = transfers.ZIP, "image/jpeg"
-LESSON, SLOT = "/api/lessons/{lesson}", "/api/classes/{slot:int}"
+LESSON, SLOT = "/api/lessons/{lesson}", "/api/classes/{slot:slot}"
 PICTURE, TRAY = "/api/pictures/{picture:path}", "/api/tray/{frame}"
 
 
