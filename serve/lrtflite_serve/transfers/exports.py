@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
-from lrtflite.errors import LrtfliteError, NotOffered
+from lrtflite.errors import Busy, LrtfliteError, NotOffered
 from lrtflite.system.extras import missing
 from lrtflite_serve.service.disk import disk_errors
 from lrtflite_serve.service.service import Service
@@ -47,7 +48,10 @@ def export_model(service: Service, out: Path, *, int8: bool) -> None:
     words += [str(service.settings.state), "--out", str(folder / "model.tflite")]
     if int8 and bundle.manifest.quantisation is None:
         words += ["--quantize", "int8", "--calibrate", f"folder:{service.kept().folder}"]
-    with disk_errors("pack a model"), _one_model:
+    if not _one_model.acquire(blocking=False):
+        raise Busy("Cannot export a model: another one is being made", "wait for its end")
+    with disk_errors("pack a model"), ExitStack() as stack:
+        stack.callback(_one_model.release)
         folder.mkdir()
         line = _run(words, service)
         if line is not None:

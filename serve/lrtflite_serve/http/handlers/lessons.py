@@ -78,4 +78,4 @@ async def commit(api: Api, request: Request) -> Response:
 
 async def cancel(api: Api, request: Request) -> Response:
     await api.slow(api.service.lessons.cancel, request.path_params["lesson"])
-    return as_json(api.service.classes())
+    return as_json(await api.quick(api.service.classes))
