@@ -50,6 +50,7 @@ def serve(
     from lrtflite_serve.mqtt.start import linked
     from lrtflite_serve.service.device import DeviceCamera
     from lrtflite_serve.service.service import Service
+    from lrtflite_serve.transfers.swapping import recover
 
     settings = replace(settings, names=tuple(map(host_name, settings.names)))
     with ExitStack() as stack:
@@ -60,6 +61,7 @@ def serve(
         camera = None if settings.camera is None else DeviceCamera(settings.camera)
         if camera is not None:
             stack.callback(camera.close)
+        recover(Path(settings.state).absolute())
         with quiet_stderr():
             learner = Learner.open_with(settings.bundle, settings.state, settings.options)
         stack.callback(learner.close)

@@ -38,6 +38,16 @@ def test_limits_of_time_number_and_likeness() -> None:
         tray.find(["1"])
 
 
+def test_no_frame_has_the_id_of_one_before_a_restart() -> None:
+    frame = frames_of("red", 1)[0]
+    ids = set()
+    for _ in range(2):
+        tray = Tray()
+        assert tray.offer(frame, "unknown", None, None)
+        ids |= {each.id for each in tray.frames}
+    assert len(ids) == 2
+
+
 @pytest.fixture
 def watched(serving: Callable[..., Running]) -> Running:
     """A server that knows red and answers unknown, and has seen something green."""
