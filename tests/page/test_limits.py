@@ -93,7 +93,9 @@ def test_a_camera_that_cannot_be_shown_is_released(serve: Serve, film: Film, vis
             window.opened.push(...stream.getTracks());
             return stream;
         };
-        HTMLMediaElement.prototype.play = async () => { throw new DOMException('', 'AbortError'); };"""
+        HTMLMediaElement.prototype.play = async () => {
+            throw new DOMException('', 'AbortError');
+        };"""
     )
     page.reload()
     page.get_by_role("button", name="Try again").wait_for()
