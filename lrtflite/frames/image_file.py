@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -104,13 +104,16 @@ def _opened(source: Path | io.BytesIO, formats: Sequence[str] | None) -> Image:
 def _check_scans(source: Path | io.BytesIO) -> None:
     """Raise ValueError for a JPEG that would take minutes to decode."""
     found, tail = 0, b""
-    content = io.BytesIO(source.getvalue()) if isinstance(source, io.BytesIO) else None
-    with content or open(source, "rb") as file:
+    with _file_of(source) as file:
         while chunk := file.read(CHUNK):
             found += (tail + chunk).count(_SCAN)
             tail = chunk[-1:]
     if found > MAX_SCANS:
         raise ValueError(f"{found} scans, more than {MAX_SCANS}")
+
+
+def _file_of(source: Path | io.BytesIO) -> BinaryIO:
+    return open(source, "rb") if isinstance(source, Path) else io.BytesIO(source.getvalue())
 
 
 def check_pixels(width: int, height: int, *, most: int | None = None) -> None:

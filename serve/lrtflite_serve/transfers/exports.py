@@ -53,7 +53,7 @@ def export_model(service: Service, out: Path, *, int8: bool) -> None:
     with disk_errors("pack a model"), ExitStack() as stack:
         stack.callback(_one_model.release)
         folder.mkdir()
-        line = _run(words, service)
+        line = run_child(words, service)
         if line is not None:
             raise NotOffered(
                 f"Cannot export the model: {line.removeprefix('Error: ')}",
@@ -62,7 +62,7 @@ def export_model(service: Service, out: Path, *, int8: bool) -> None:
         pack([(path, path.name) for path in sorted(folder.iterdir())], out)
 
 
-def _run(words: list[str], service: Service) -> str | None:
+def run_child(words: list[str], service: Service) -> str | None:
     """Run a process until it ends or the service does; return its last line if it failed."""
     child = subprocess.Popen(
         words,
