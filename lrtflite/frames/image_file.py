@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +27,10 @@ if TYPE_CHECKING:
 MAX_PIXELS = 1 << 27
 # Tag of EXIF that says how to turn a picture; 1 is upright.
 ORIENTATION = 0x0112
+# Maximum number of scans of a progressive JPEG, and the bytes that begin each. A usual picture has
+# ten; each takes the time of a whole picture, and may have 30 bytes.
+MAX_SCANS, _SCAN = 100, b"\xff\xda"
+CHUNK = 1 << 18
 # Formats that Pillow reads by starting another program.
 REFUSED = ("EPS",)
 
@@ -74,6 +78,8 @@ def _readable(
             if image.format in REFUSED:
                 raise ValueError(f"{image.format} is not a format of pixels")
             check_pixels(*image.size, most=most_pixels)
+            if image.info.get("progressive"):
+                _check_scans(source)
             yield image
     except LrtfliteError:
         raise
@@ -93,6 +99,21 @@ def _opened(source: Path | io.BytesIO, formats: Sequence[str] | None) -> Image:
             return Image.open(source, formats=None if formats is None else tuple(formats))
         except Image.DecompressionBombError:
             raise ValueError(f"more than {MAX_PIXELS / 1e6:.0f} million pixels") from None
+
+
+def _check_scans(source: Path | io.BytesIO) -> None:
+    """Raise ValueError for a JPEG that would take minutes to decode."""
+    found, tail = 0, b""
+    with _file_of(source) as file:
+        while chunk := file.read(CHUNK):
+            found += (tail + chunk).count(_SCAN)
+            tail = chunk[-1:]
+    if found > MAX_SCANS:
+        raise ValueError(f"{found} scans, more than {MAX_SCANS}")
+
+
+def _file_of(source: Path | io.BytesIO) -> BinaryIO:
+    return open(source, "rb") if isinstance(source, Path) else io.BytesIO(source.getvalue())
 
 
 def check_pixels(width: int, height: int, *, most: int | None = None) -> None:

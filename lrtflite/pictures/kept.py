@@ -100,7 +100,10 @@ class KeptPictures:
         folder = self._folder(slot)
         if folder.is_symlink() or not folder.is_dir():
             return ()
-        names = sorted(path.name for path in folder.iterdir() if _NAME.fullmatch(path.name))
+        try:
+            names = sorted(name for name in os.listdir(folder) if _NAME.fullmatch(name))
+        except FileNotFoundError:  # another thread has just moved or deleted it
+            return ()
         return tuple(KeptPicture(slot, folder / name) for name in names)
 
     def all(self) -> tuple[KeptPicture, ...]:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import ipaddress
+import re
 import socket
+from contextlib import suppress
 
-from lrtflite.errors import LrtfliteError
+from lrtflite.errors import InputError, LrtfliteError
 
 # An address for documentation: nothing is sent, the system only chooses a route.
 _ELSEWHERE = ("192.0.2.1", 9)
 BACKLOG = 128
+# Part of a host name between two dots; names of machines may have an underscore.
+_PART = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
 
 
 def listening(host: str, port: int) -> socket.socket:
@@ -59,3 +63,19 @@ def _outward() -> str | None:
             return found
         except OSError:
             return None
+
+
+def host_name(text: str) -> str:
+    """Return a host name as a browser sends it; raise InputError for anything else."""
+    with suppress(ValueError):
+        return str(ipaddress.ip_address(text.strip("[]")))
+    try:
+        name = text.lower().removesuffix(".").encode("idna").decode()
+    except UnicodeError:
+        name = ""
+    if not all(map(_PART.fullmatch, name.split("."))):
+        raise InputError(
+            f"Expected a host name for --name, got {text!a}",
+            "write for example board.local, without https:// and without a port",
+        )
+    return name

@@ -6,13 +6,13 @@ import asyncio
 import threading
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lrtflite import Learner, quiet_stderr
 from lrtflite.errors import InputError
 from lrtflite.system.extras import require
-from lrtflite_serve.addresses import is_loopback, listening, shown_host
+from lrtflite_serve.addresses import host_name, is_loopback, listening, shown_host
 from lrtflite_serve.secret import kept_token
 from lrtflite_serve.settings import Settings
 
@@ -50,7 +50,9 @@ def serve(
     from lrtflite_serve.mqtt.start import linked
     from lrtflite_serve.service.device import DeviceCamera
     from lrtflite_serve.service.service import Service
+    from lrtflite_serve.transfers.swapping import recover
 
+    settings = replace(settings, names=tuple(map(host_name, settings.names)))
     with ExitStack() as stack:
         listener = stack.enter_context(closing(listening(settings.host, settings.port)))
         certificate = _certificate(settings, shown_host(listener))
@@ -59,6 +61,7 @@ def serve(
         camera = None if settings.camera is None else DeviceCamera(settings.camera)
         if camera is not None:
             stack.callback(camera.close)
+        recover(Path(settings.state).absolute())
         with quiet_stderr():
             learner = Learner.open_with(settings.bundle, settings.state, settings.options)
         stack.callback(learner.close)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from lrtflite.arguments import real_number
+from lrtflite.errors import InputError
 from lrtflite.options import LearnerOptions
 from lrtflite_serve.mqtt.broker import Broker
 
@@ -13,6 +14,8 @@ LOOPBACK = "127.0.0.1"
 PORT = 8765
 # A lesson of the paper: frames for 20 seconds, 5 of them per second.
 SECONDS, FPS = 20.0, 5.0
+# Most frames of one lesson.
+MAX_FRAMES = 1000
 
 
 @dataclass(frozen=True)
@@ -40,10 +43,21 @@ class Settings:
     mqtt: Broker | None = None
 
     def __post_init__(self) -> None:
-        real_number("seconds", self.seconds, least=0.1, most=600)
-        real_number("fps", self.fps, least=0.1, most=60)
+        check_lesson(self.seconds, self.fps)
 
     def beside(self, suffix: str) -> Path:
         """Return the path of something that belongs to the state, next to its folder."""
         whole = Path(self.state).absolute()
         return whole.with_name(f"{whole.name}.{suffix}")
+
+
+def check_lesson(seconds: float, fps: float) -> None:
+    """Raise InputError for the settings of a lesson that cannot be."""
+    real_number("seconds", seconds, least=0.1, most=600)
+    real_number("fps", fps, least=0.1, most=60)
+    if seconds * fps > MAX_FRAMES:
+        raise InputError(
+            f"Expected a lesson of at most {MAX_FRAMES:,} frames, got {seconds:g} s of {fps:g} "
+            "frames per second",
+            "choose fewer seconds, or fewer frames per second",
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +17,7 @@ from lrtflite.data.media import count_frames, read_frames
 from lrtflite.errors import DataError, InputError, MissingExtra, UnreadableFile
 from lrtflite.frames import image_file
 from lrtflite.frames.checks import check_no_path
+from lrtflite.frames.image_file import decode_image
 
 RED, GREEN, BLUE, WHITE = [255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255]
 
@@ -186,3 +188,26 @@ print((peak() - before) / 12e6)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
     assert float(done.stdout) < 12
+
+
+def progressive(scans: int) -> bytes:
+    """Return a progressive JPEG whose last scan is there many times."""
+    out = io.BytesIO()
+    Image.new("RGB", (64, 64), "red").save(out, "JPEG", progressive=True)
+    content = out.getvalue()
+    last = content[content.rindex(b"\xff\xda") : -2]
+    return content[:-2] + last * scans + content[-2:]
+
+
+def test_a_picture_of_many_scans_is_not_decoded(tmp_path: Path) -> None:
+    # At 4096 x 4096 pixels, each scan of 33 bytes took 30 ms.
+    path = tmp_path / "scans.jpg"
+    path.write_bytes(progressive(20))
+    assert read_image(path, 32).shape == (32, 32, 3)
+    path.write_bytes(progressive(1000))
+    for read in (
+        lambda: read_image(path, 32),
+        lambda: decode_image(path.read_bytes(), 32, formats=("JPEG",)),
+    ):
+        with pytest.raises(UnreadableFile, match="scans, more than 100"):
+            read()

@@ -18,7 +18,7 @@ def test_facts(served: Running) -> None:
     facts = served.http.get("/api").json()
     assert facts["name"] == "lrtflite"
     assert facts["bundle"]["input_size"] == SIZE
-    assert facts["teach"] == {"seconds": 20.0, "fps": 5.0}
+    assert facts["teach"] == {"seconds": 20.0, "fps": 5.0, "max_frames": 1000}
     assert (facts["camera"], facts["keep_pictures"]) == (None, False)
     assert (facts["token_required"], facts["secure"]) == (False, True)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import stat
 import zipfile
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 from fake_bundle import make_bundle, open_fake
 from lrtflite import Learner
 from lrtflite_serve.transfers.archive import MAX_MEMBERS
+from lrtflite_serve.transfers.swapping import swap
 from running_service import ZIP, Running, frames_of
 
 Serve = Callable[..., Running]
@@ -242,3 +244,40 @@ def test_forms_of_a_model(taught: Running, monkeypatch: pytest.MonkeyPatch) -> N
     answer = taught.http.get("/api/model")
     assert answer.status_code == 501
     assert "[host]" in answer.json()["error"]["advice"]
+
+
+class Killed(BaseException):
+    """The end of a process, in the middle of a swap."""
+
+
+def test_a_server_killed_in_the_swap_finds_its_state_again(
+    serving: Callable[..., Running], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    first = serving()
+    first.teach("red")
+    content, real = downloaded(first), Path.rename
+    first.teach("blue")
+    first.stop()
+    state = tmp_path / "state"
+    scratch = tmp_path / ".upload-killed"
+    (scratch / "state").mkdir(parents=True)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        archive.extractall(scratch)
+
+    def killed(self: Path, target: Any) -> Path:
+        if self != state:
+            raise Killed
+        return real(self, target)
+
+    monkeypatch.setattr(Path, "rename", killed)
+    with pytest.raises(Killed):
+        swap(scratch / "state", state)
+    monkeypatch.undo()
+    assert not state.exists()
+    again = serving()
+    assert again.labels() == ["red", "blue"]
+    # A state that its owner removed stays away.
+    again.stop()
+    shutil.rmtree(scratch)
+    state.rename(tmp_path / "state-before-20260101-000000")
+    assert serving().labels() == []

@@ -28,14 +28,24 @@ def test_limits_of_time_number_and_likeness() -> None:
         ("unknown", None),
         ("unsure", "mug"),
     ]
-    rng = np.random.default_rng(0)
+    first, rng = tray.frames[0].id, np.random.default_rng(0)
     for _ in range(MAX_FRAMES + 5):
         now += 1
         cells = np.kron(rng.integers(0, 255, (8, 8)), np.ones((16, 16)))[..., np.newaxis]
         assert tray.offer(np.repeat(cells, 3, axis=2).astype(np.uint8), "unknown", None, 0.0)
     assert len(tray) == MAX_FRAMES
     with pytest.raises(Missing):
-        tray.find(["1"])
+        tray.find([first])
+
+
+def test_no_frame_has_the_id_of_one_before_a_restart() -> None:
+    frame = frames_of("red", 1)[0]
+    ids = set()
+    for _ in range(2):
+        tray = Tray()
+        assert tray.offer(frame, "unknown", None, None)
+        ids |= {each.id for each in tray.frames}
+    assert len(ids) == 2
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -150,13 +151,11 @@ def _note(line: str) -> None:
 
 def _started(started: Started) -> None:
     say(f"Open {started.link}")
-    if started.token is not None:
+    if started.token is not None and sys.stdout.isatty():
         import io
-        import sys
 
         import segno
 
         text = io.StringIO()
         segno.make(started.link).terminal(text, compact=True)
-        if sys.stdout.isatty():
-            click.echo(text.getvalue())
+        click.echo(text.getvalue())

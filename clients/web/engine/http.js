@@ -20,6 +20,8 @@ export class Http extends EventTarget {
     takeToken();
     this.base = base;
     this.offline = false;
+    // A token that the server refused: asking with it again and again would lock this address out.
+    this.refused = null;
   }
 
   get token() {
@@ -27,14 +29,19 @@ export class Http extends EventTarget {
   }
 
   set token(text) {
+    this.refused = null;
     sessionStorage.setItem(KEPT, text);
   }
 
   /** Return the Response of a request that succeeded. */
   async send(method, path = '', { body, type, signal, keepalive = false } = {}) {
     const headers = {};
-    if (this.token) {
-      headers.Authorization = `Bearer ${this.token}`;
+    const { token } = this;
+    if (token) {
+      if (token === this.refused) {
+        throw new EngineError('token', { status: 401 });
+      }
+      headers.Authorization = `Bearer ${token}`;
     }
     if (body !== undefined) {
       headers['Content-Type'] = type ?? 'application/json';
@@ -51,7 +58,11 @@ export class Http extends EventTarget {
       throw new EngineError('offline');
     }
     if (!response.ok) {
-      throw await errorOf(response);
+      const error = await errorOf(response);
+      if (error.reason === 'token') {
+        this.refused = token;
+      }
+      throw error;
     }
     return response;
   }

@@ -61,7 +61,12 @@ class BrowserCamera extends EventTarget {
     video.muted = true;
     video.playsInline = true;
     video.srcObject = stream;
-    await video.play();
+    try {
+      await video.play();
+    } catch (error) {
+      stream.getTracks().forEach((track) => track.stop());
+      throw error;
+    }
     return new BrowserCamera(stream, video);
   }
 

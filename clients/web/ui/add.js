@@ -171,13 +171,17 @@ export class AddDialog {
   }
 
   async learnOne(thing, skipped, progress) {
-    const { engine } = this.state;
+    const { engine, maxFrames } = this.state;
     const { signal } = this.stopping;
     const known = this.state.labelled(thing.label);
     await engine.begin(known ? { slot: known.slot } : { label: thing.label });
     let frames = 0;
     for await (const frame of this.frames(thing, skipped)) {
       signal.throwIfAborted();
+      if (frames && frames % maxFrames === 0) {
+        const { slot } = await engine.commit(); // a lesson is full; another one goes on
+        await engine.begin({ slot });
+      }
       await engine.collect(frame);
       frames += 1;
       progress(

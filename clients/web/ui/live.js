@@ -34,7 +34,7 @@ export class Stage {
     this.holder.classList.toggle('mirrored', mirrored);
     this.uncover();
     this.fitTo(camera.picture);
-    camera.picture.addEventListener('resize', () => this.fitTo(camera.picture));
+    camera.picture.onresize = () => this.fitTo(camera.picture);
   }
 
   /** Give the stage the picture's own shape, between square and 16:9; a taller one is cropped. */

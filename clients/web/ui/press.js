@@ -39,16 +39,18 @@ export function pressable(element, { tap, hold, release, giveUp }) {
   element.addEventListener('pointerdown', (event) => {
     if (event.button === 0) {
       swallow = false;
+      window.addEventListener('pointerup', lifted);
+      window.addEventListener('pointercancel', lifted);
       press();
     }
   });
   // The pointer may be lifted elsewhere: what is held moves, and so does the hand.
   const lifted = () => {
+    window.removeEventListener('pointerup', lifted);
+    window.removeEventListener('pointercancel', lifted);
     swallow = holding;
     lift();
   };
-  window.addEventListener('pointerup', lifted);
-  window.addEventListener('pointercancel', lifted);
   element.addEventListener('click', (event) => {
     event.preventDefault();
     if (!swallow) {
@@ -83,8 +85,4 @@ export function pressable(element, { tap, hold, release, giveUp }) {
       lift();
     }
   });
-  /** Forget the press, because the lesson ended by itself. */
-  return () => {
-    holding = false;
-  };
 }

@@ -27,6 +27,11 @@ export class PageState extends EventTarget {
     return this.choices.fps ?? this.engine.about.teach.fps;
   }
 
+  /** Most frames of one lesson. */
+  get maxFrames() {
+    return this.engine.about.teach.max_frames;
+  }
+
   get learned() {
     return this.classes.classes.filter((entry) => entry.learned || entry.pictures > 0 || entry.label);
   }

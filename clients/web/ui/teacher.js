@@ -66,7 +66,8 @@ export class Teacher extends EventTarget {
       return;
     }
     lesson.elapsed = (performance.now() - lesson.began) / 1000;
-    if (lesson.elapsed >= lesson.seconds && lesson.taken) {
+    const full = lesson.taken >= this.state.maxFrames;
+    if (full || (lesson.elapsed >= lesson.seconds && lesson.taken)) {
       this.finish();
       return;
     }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from lrtflite.errors import Busy
 from lrtflite_serve.http.bodies import Budget
 from lrtflite_serve.service.device import DeviceCamera
 from lrtflite_serve.service.service import Service
@@ -30,6 +32,7 @@ class Api:
         self.service = service
         self.token_required, self.secure = token_required, secure
         self.budget = Budget()
+        self._is_uploading = False
         self._frames = ThreadPoolExecutor(FRAME_THREADS, "frames")
         self._slow = ThreadPoolExecutor(SLOW_THREADS, "changes")
 
@@ -40,6 +43,17 @@ class Api:
     async def slow(self, work: Callable[..., Result], *args: Any) -> Result:
         """Run work that may wait for the disk or for other changes."""
         return await asyncio.get_running_loop().run_in_executor(self._slow, work, *args)
+
+    @contextmanager
+    def one_upload(self) -> Iterator[None]:
+        """Refuse a second upload during the block: each may fill a disk."""
+        if self._is_uploading:
+            raise Busy("Cannot take a state: another one is being sent", "try again later")
+        self._is_uploading = True
+        try:
+            yield
+        finally:
+            self._is_uploading = False
 
     async def newer(self, camera: DeviceCamera, after: int, seconds: float) -> int:
         """Wait for a picture after number `after`; return the number of the newest one."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from starlette.convertors import IntegerConvertor, register_url_convertor
 from starlette.requests import ClientDisconnect, Request
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -15,6 +16,15 @@ from lrtflite_serve.http.endpoint import Handler
 from lrtflite_serve.http.guard import Guard
 from lrtflite_serve.http.page import page_file, page_folder
 from lrtflite_serve.http.routes import ENDPOINTS
+
+
+class _SlotConvertor(IntegerConvertor):
+    """A whole number of few digits, because `int` refuses thousands of them with ValueError."""
+
+    regex = "[0-9]{1,9}"
+
+
+register_url_convertor("slot", _SlotConvertor())
 
 
 class PathApp:

@@ -6,12 +6,14 @@ import datetime
 import ipaddress
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from lrtflite.errors import LrtfliteError
 from lrtflite.files.atomic import write_atomic, writing
 from lrtflite.system.extras import missing
+from lrtflite_serve.kept_text import check_private
 
 DAYS = 800
 # Days before its end at which a certificate is replaced.
@@ -26,12 +28,13 @@ def own_certificate(folder: Path, names: Sequence[str]) -> tuple[Path, Path]:
         raise missing("cryptography") from None
     certificate, key = folder / "cert.pem", folder / "key.pem"
     if key.is_file() and certificate.is_file():
-        try:
+        check_private(key)
+        with suppress(OSError, ValueError, x509.ExtensionNotFound, LrtfliteError):
             found = x509.load_pem_x509_certificate(certificate.read_bytes())
+            check_certificate(certificate, key)
             if _is_valid(found, names):
                 return certificate, key
-        except (OSError, ValueError):
-            pass  # a new one replaces it
+        # A new one replaces it.
     with writing(key):
         folder.mkdir(parents=True, exist_ok=True)
         os.chmod(folder, 0o700)

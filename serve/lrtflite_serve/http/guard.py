@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
@@ -50,8 +51,14 @@ OWN_SITES = frozenset({"same-origin", "none"})
 MAX_WRONG, FORGET_WRONG, MAX_ADDRESSES = 10, 60.0, 1024
 
 
+# A host and its port: an address of IPv6 in brackets, or a name or an address of IPv4.
+_HOST = re.compile(r"(?:\[([0-9a-fA-F:.]+)\]|([0-9a-zA-Z._-]+))(?::[0-9]{1,5})?", re.ASCII)
+# Bits of an IPv6 address that all addresses of one client may share.
+NETWORK = 64
+
+
 class WrongTokens:
-    """Count the wrong tokens of each address."""
+    """Count the wrong tokens of each address, and of each /64 network of IPv6."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -59,11 +66,12 @@ class WrongTokens:
 
     def check(self, address: str) -> None:
         """Refuse an address with too many wrong tokens, whatever it sends now."""
-        count, last = self._wrong.get(address, (0, 0.0))
+        count, last = self._wrong.get(_network(address), (0, 0.0))
         if count >= MAX_WRONG and self._clock() - last < FORGET_WRONG:
             raise Refused(429, "Too many wrong tokens", f"wait {FORGET_WRONG:g} s")
 
     def add(self, address: str) -> None:
+        address = _network(address)
         count, last = self._wrong.pop(address, (0, 0.0))
         now = self._clock()
         count = 0 if now - last >= FORGET_WRONG else count
@@ -107,6 +115,8 @@ class Guard:
 
     def _check(self, scope: Scope, headers: Mapping[str, list[str]]) -> None:
         host = self._own_host(scope, headers.get("host", []))
+        if "transfer-encoding" in headers and "content-length" in headers:
+            raise Refused(400, "Expected one length of the body, got two", "send one of them")
         if "upgrade" in headers:
             raise Refused(400, "This server has no WebSockets", "use plain HTTP")
         if scope["method"] not in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"):
@@ -128,7 +138,8 @@ class Guard:
         if len(hosts) != 1:
             raise Refused(403, "Expected one Host header", "use a browser, or set it")
         name = _name_of(hosts[0])
-        if name in self._names or name.endswith(".localhost") or name == _address(scope["server"]):
+        own = (*self._names, _address(scope["server"]))
+        if name is not None and (name in own or name.endswith(".localhost")):
             return hosts[0]
         raise Refused(
             403,
@@ -158,11 +169,18 @@ def _headers_of(scope: Scope) -> dict[str, list[str]]:
     return found
 
 
-def _name_of(host: str) -> str:
+def _name_of(host: str) -> str | None:
     """Return the name or address in a Host header, without its port and brackets."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0].lower()
-    return host.partition(":")[0].lower().rstrip(".")
+    found = _HOST.fullmatch(host)
+    return None if found is None else (found[1] or found[2]).lower().rstrip(".")
+
+
+def _network(address: str) -> str:
+    """Return an address of IPv4, the network of one of IPv6, or another text as it is."""
+    plain = _address((address, 0))
+    if plain is None or ":" not in plain:
+        return plain or address
+    return str(ipaddress.ip_network((plain, NETWORK), strict=False))
 
 
 def _address(server: tuple[str, int] | None) -> str | None:

@@ -57,7 +57,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         device=_MAYBE_TEXT,
         reports_familiarity=_YES,
         unknown=_MAYBE_NUMBER,
-        teach=_object(seconds=_NUMBER, fps=_NUMBER),
+        teach=_object(seconds=_NUMBER, fps=_NUMBER, max_frames=_WHOLE),
         camera=_MAYBE_TEXT,
         keep_pictures=_YES,
         can_export_model=_YES,
@@ -174,7 +174,7 @@ def _path_parameters(path: str) -> list[dict[str, Any]]:
             "name": match[1],
             "in": "path",
             "required": True,
-            "schema": _WHOLE if match[2] == "int" else _TEXT,
+            "schema": _WHOLE if match[2] == "slot" else _TEXT,
         }
         for match in _PATH_PARAMETER.finditer(path)
     ]

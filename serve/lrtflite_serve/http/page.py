@@ -39,7 +39,7 @@ async def page_file(folder: Path, request: Request) -> Response:
     """Answer with a file of the page; the folder itself is its index.html."""
     if request.method not in ("GET", "HEAD"):
         return error_json(405, "Refused", "Expected GET or HEAD", "use /api for changes")
-    wanted = request.url.path.lstrip("/") or "index.html"
+    wanted = request.scope["path"].lstrip("/") or "index.html"
     path = _inside(folder, wanted)
     if path is None:
         advice = (
@@ -60,7 +60,10 @@ def _inside(folder: Path, wanted: str) -> Path | None:
     if any(part in ("..", "/") or part.startswith(".") or "\0" in part for part in parts):
         return None
     path = folder.joinpath(*parts)
-    if path.suffix not in TYPES or not path.is_file():
+    try:
+        if path.suffix not in TYPES or not path.is_file():
+            return None
+        is_inside = folder.resolve() in path.resolve().parents
+    except OSError:  # a name that is too long for a file
         return None
-    is_inside = folder.resolve() in path.resolve().parents
     return path if is_inside else None

@@ -14,7 +14,7 @@ from lrtflite_serve.service.pixels import PICTURES, RAW
 
 FRAME = (RAW, *PICTURES)
 ZIP, JPEG = transfers.ZIP, "image/jpeg"
-LESSON, SLOT = "/api/lessons/{lesson}", "/api/classes/{slot:int}"
+LESSON, SLOT = "/api/lessons/{lesson}", "/api/classes/{slot:slot}"
 PICTURE, TRAY = "/api/pictures/{picture:path}", "/api/tray/{frame}"
 
 
@@ -138,11 +138,16 @@ ENDPOINTS = (
         "Move a kept picture to another class.",
         "Classes",
         ("Slot",),
-        errors=(404, 501),
+        errors=(404, 409, 501),
     ),
     Endpoint("GET", PICTURE, pictures.picture, "A kept picture.", "image/png", errors=(404, 501)),
     Endpoint(
-        "DELETE", PICTURE, pictures.remove, "Delete a kept picture.", "Classes", errors=(404, 501)
+        "DELETE",
+        PICTURE,
+        pictures.remove,
+        "Delete a kept picture.",
+        "Classes",
+        errors=(404, 409, 501),
     ),
     Endpoint(
         "POST",
@@ -187,6 +192,6 @@ ENDPOINTS = (
         "A plain model of what was learned, as a zip.",
         ZIP,
         query=(_FORM,),
-        errors=(501,),
+        errors=(409, 501),
     ),
 )

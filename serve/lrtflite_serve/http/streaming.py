@@ -67,7 +67,7 @@ class EventStream(Response):
         head = {"type": "http.response.start", "status": self.status_code}
         try:
             await send({**head, "headers": self.raw_headers})
-            while not gone.done() and not self._listener.is_closed:
+            while scope["method"] != "HEAD" and not gone.done() and not self._listener.is_closed:
                 events = self._listener.take()
                 lines = b"".join(_line(kind, data) for kind, data in events) or b": \n\n"
                 await send({"type": "http.response.body", "body": lines, "more_body": True})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -82,7 +82,8 @@ def relearn(service: Service, slot: int) -> dict[str, Any]:
             raise NotOffered(
                 f"Expected kept pictures of {label}, got none", "teach it with new frames"
             )
-        frames = [frame_of_picture(album.content(each), service.size) for each in ids]
+        # Decoded one by one: a class may have more pictures than there is RAM.
+        frames = (frame_of_picture(album.content(each), service.size) for each in ids)
         with disk_errors(f"learn {label} again"):
             learner.forget(slot=slot)
             try:
@@ -98,29 +99,36 @@ def relearn(service: Service, slot: int) -> dict[str, Any]:
 
 def remove_picture(service: Service, picture: str) -> dict[str, Any]:
     """Delete a kept picture; what was learned from it stays learned."""
-    with disk_errors("delete a picture"):
+    with service.turns.change("delete a picture"), disk_errors("delete a picture"):
         service.kept().delete(picture)
     return service.tell_classes()
 
 
 def move_picture(service: Service, picture: str, slot: int) -> dict[str, Any]:
     """Move a kept picture to another class; `relearn` learns from it there."""
-    service.label_of(slot)  # raises Missing for a free slot
-    with disk_errors("move a picture"):
+    with service.turns.change("move a picture"), disk_errors("move a picture"):
+        service.label_of(slot)  # raises Missing for a free slot
         service.kept().move(picture, slot)
     return service.tell_classes()
 
 
 def _learn(
-    service: Service, place: Place, frames: Sequence[Frame], kept: Sequence[bytes] | None
+    service: Service, place: Place, frames: Iterable[Frame], kept: Sequence[bytes] | None
 ) -> dict[str, Any]:
     started = time.perf_counter()
     label, slot = place.target
+    few: list[Frame] = []
+
+    def noting() -> Iterator[Frame]:
+        for frame in frames:
+            if len(few) < SEVERAL:
+                few.append(frame)
+            yield frame
+
     with disk_errors(f"learn {place.label}"):
-        report = service.learner.learn(frames, label, slot=slot)
-    latents = service.learner.extract(np.stack(frames[:SEVERAL]))
-    middle = frames[len(frames) // 2]
-    return service.learned(place, report, middle, list(latents), kept, started)
+        report = service.learner.learn(noting(), label, slot=slot)
+    latents = service.learner.extract(np.stack(few))
+    return service.learned(place, report, few[len(few) // 2], list(latents), kept, started)
 
 
 def _follow(change: Callable[[], None]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -10,12 +11,17 @@ from typing import Any
 from lrtflite import fit_frame, open_camera
 from lrtflite.errors import CameraError, LrtfliteError
 from lrtflite_serve.service.pixels import Frame, as_jpeg, shown_picture
-from lrtflite_serve.service.recording import Recording
+from lrtflite_serve.service.recording import MAX_WAITING, Recording
 
 # Answers per second while somebody listens.
 ANSWERS = 10.0
 # Seconds until a lost camera is opened again.
 AGAIN = 3.0
+_log = logging.getLogger("lrtflite")
+
+
+# A lesson that the camera feeds: seconds, frames per second, and what to call at its end.
+_Feeding = tuple[Recording, float, float, Callable[[Recording], None]]
 
 
 class DeviceCamera:
@@ -29,8 +35,9 @@ class DeviceCamera:
         self._shown: bytes | None = None
         self.number = 0
         self.problem: str | None = None
-        self._lesson: tuple[Recording, float, float, Callable[[Recording], None]] | None = None
+        self._lesson: _Feeding | None = None
         self._ends = threading.Event()
+        self._thread: threading.Thread | None = None
         self._camera = open_camera(source)
         try:
             self._keep(self._camera.next())
@@ -69,7 +76,10 @@ class DeviceCamera:
 
     def close(self) -> None:
         self._ends.set()
-        self._thread.join(2.0)
+        if self._thread is None:
+            self._camera.close()
+        else:
+            self._thread.join(2.0)
 
     def _run(self) -> None:
         next_answer = 0.0
@@ -79,19 +89,27 @@ class DeviceCamera:
                 if picture is None:  # the end of a file: from its start again
                     self._reopen()
                     continue
-            except LrtfliteError as error:
-                self._lost(error)
+                self._keep(picture)
+                now = time.monotonic()
+                if self._lesson is None and now < next_answer:
+                    continue
+                frame = fit_frame(picture, self._size)
+            except Exception as error:  # drivers raise errors of any kind
+                self._lost(_camera_error(error))
                 continue
-            self._keep(picture)
-            now = time.monotonic()
-            if self._lesson is None and now < next_answer:
-                continue
-            frame = fit_frame(picture, self._size)
             self._feed(frame)
             if now >= next_answer:
                 next_answer = now + 1 / ANSWERS
-                self._answer(frame)
+                self._tell(frame)
         self._camera.close()
+
+    def _tell(self, frame: Frame) -> None:
+        try:
+            self._answer(frame)
+        except LrtfliteError:  # the last class was forgotten meanwhile
+            pass
+        except Exception:
+            _log.exception("Cannot answer a picture of the camera")
 
     def _keep(self, picture: Frame | None) -> None:
         if picture is None:
@@ -103,34 +121,43 @@ class DeviceCamera:
             self.number += 1
 
     def _feed(self, frame: Frame) -> None:
-        if self._lesson is None:
+        lesson = self._lesson
+        if lesson is None:
             return
-        recording, seconds, fps, done = self._lesson
+        recording, seconds, fps, _ = lesson
         try:
             if recording.seconds >= seconds or recording.is_over:
-                self._lesson = None
-                done(recording)
-            elif recording.seconds >= recording.frames / fps:
+                self._end(lesson)
+            elif recording.seconds >= recording.frames / fps and recording.waiting < MAX_WAITING:
                 recording.add(frame)
-        except LrtfliteError:  # it was cancelled, or has failed and says so itself
-            self._lesson = None
+        except Exception as error:  # it was ended by somebody else, or cannot go on
+            recording.failure = _camera_error(error)
+            self._end(lesson)
+
+    def _end(self, lesson: _Feeding) -> None:
+        """Feed a lesson no longer, and say so; another one may have begun meanwhile."""
+        with self._lock:
+            if self._lesson is lesson:
+                self._lesson = None
+        recording, _, _, done = lesson
+        done(recording)
 
     def _lost(self, error: LrtfliteError) -> None:
         """Say that the camera is lost, and open it again until it is back."""
         with self._lock:
             self.problem = error.problem
-            lesson, self._lesson = self._lesson, None
+            lesson = self._lesson
         self._publish("camera", {"state": "lost", "problem": error.problem})
         if lesson is not None:
             lesson[0].failure = error
-            lesson[3](lesson[0])
+            self._end(lesson)
         self._camera.close()
         while not self._ends.wait(AGAIN):
             try:
                 self._reopen()
                 self._keep(self._camera.next())
-            except LrtfliteError as again:
-                self.problem = again.problem
+            except Exception as again:
+                self.problem = _camera_error(again).problem
                 continue
             self.problem = None
             self._publish("camera", {"state": "found"})
@@ -139,3 +166,11 @@ class DeviceCamera:
     def _reopen(self) -> None:
         self._camera.close()
         self._camera = open_camera(self.source)
+
+
+def _camera_error(error: Exception) -> LrtfliteError:
+    if isinstance(error, LrtfliteError):
+        return error
+    return CameraError(
+        f"Cannot use the camera: {type(error).__name__}: {error}", "check the camera and its cable"
+    )

@@ -86,12 +86,17 @@ class Lessons:
         return recording.result
 
     def cancel(self, lesson: str, *, problem: Exception | None = None) -> None:
-        """End a lesson without a trace, unless it was committed already."""
+        """End a lesson without a trace, unless it was committed already.
+
+        A `problem` of its camera ends it only while it is recording.
+        """
         recording = self.find(lesson)
         with recording.lock:
             ends = recording.state == RECORDING
             if ends:
                 recording.state = LEARNING  # takes no more frames
+        if not ends and problem is not None:
+            return
         if not ends:
             # The thread that commits sees the cancellation, or has committed.
             if recording.state not in ENDED:

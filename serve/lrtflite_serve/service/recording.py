@@ -18,9 +18,12 @@ from lrtflite.labels import Label
 from lrtflite.session.enough import EnoughFrames
 from lrtflite.state.slots import Slots
 from lrtflite_serve.service.pixels import Frame, as_png
+from lrtflite_serve.settings import MAX_FRAMES
 
-# Most frames of one lesson, and most of them that are kept as pictures.
-MAX_FRAMES, MAX_KEPT = 1000, 200
+# Most frames of one lesson that are kept as pictures.
+MAX_KEPT = 200
+# Frames that may wait for extraction before whoever sends them has to wait.
+MAX_WAITING = 16
 # Different frames without which a lesson has not enough.
 MIN_FRESH = 15
 # Most latents that are kept to see what the thing is confused with.

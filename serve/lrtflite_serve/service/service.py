@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from lrtflite import Learner, SessionReport, __version__
 from lrtflite.answers.consensus import FRAMES
-from lrtflite.errors import CameraError, LrtfliteError, Missing, NotOffered
+from lrtflite.errors import CameraError, InputError, LrtfliteError, Missing, NotOffered
 from lrtflite.labels import Label
 from lrtflite_serve.service.album import Album
 from lrtflite_serve.service.answers import answer_json, confused_with, familiarity_of
@@ -28,7 +28,7 @@ from lrtflite_serve.service.streams import Streams, settled_json
 from lrtflite_serve.service.thumbnails import Thumbnails
 from lrtflite_serve.service.tray import Tray
 from lrtflite_serve.service.turns import Turns
-from lrtflite_serve.settings import Settings
+from lrtflite_serve.settings import MAX_FRAMES, Settings
 
 # Name of the stream of the device's camera.
 DEVICE = "the device's camera"
@@ -73,7 +73,11 @@ class Service:
             "device": settings.options.device,
             "reports_familiarity": self.learner.reports_familiarity,
             "unknown": unknown,
-            "teach": {"seconds": settings.seconds, "fps": settings.fps},
+            "teach": {
+                "seconds": settings.seconds,
+                "fps": settings.fps,
+                "max_frames": MAX_FRAMES,
+            },
             "camera": settings.camera,
             "keep_pictures": self.album is not None,
             "can_export_model": find_spec("tensorflow") is not None,
@@ -110,9 +114,15 @@ class Service:
         """Return the answers for a frame; with a stream, also its settled answer."""
         started = time.perf_counter()
         learner = self.learner
-        if not learner.learned:
+        try:
+            if not learner.learned:
+                return answer_json([], None, started, nothing_learned=True)
+            [guesses] = learner.predict(frame, top=max(top, 3))
+        except InputError:
+            if learner.learned:
+                raise
+            # The last class was forgotten just now.
             return answer_json([], None, started, nothing_learned=True)
-        [guesses] = learner.predict(frame, top=max(top, 3))
         settled = None
         if stream is not None:
             found = self.streams.settle(stream, learner, guesses)
@@ -142,7 +152,11 @@ class Service:
             raise CameraError(camera.problem, "check the camera and its cable")
         recording = self.begin(label, slot, device=True)
         settings = self.settings
-        camera.teach(recording, seconds or settings.seconds, fps or settings.fps, self._taught)
+        try:
+            camera.teach(recording, seconds or settings.seconds, fps or settings.fps, self._taught)
+        except CameraError as error:  # it was lost just now
+            self.lessons.cancel(recording.id, problem=error)
+            raise
         return recording
 
     def device_camera(self) -> DeviceCamera:
@@ -245,8 +259,9 @@ class Service:
         if self.album is not None and kept is not None:
             try:
                 self.album.add(place.slot, kept, new=place.new)
-            except LrtfliteError as error:
-                notes.append(f"Learned, but not all pictures were kept. {error.problem}.")
+            except (LrtfliteError, OSError) as error:
+                why = getattr(error, "problem", None) or str(error)
+                notes.append(f"Learned, but not all pictures were kept. {why}.")
         confused = confused_with(self.learner, np.array(latents), place.slot) if latents else []
         spent = 1e3 * (time.perf_counter() - started)
         return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -50,7 +51,8 @@ class Tray:
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._frames: list[Waiting] = []
         self._lock = threading.Lock()
-        self._numbers = itertools.count(1)
+        # A page that is open while the service starts again must not take one frame for another.
+        self._run, self._numbers = secrets.token_hex(4), itertools.count(1)
         self._clock = clock
         self._last = -PAUSE
 
@@ -68,7 +70,12 @@ class Tray:
                 return False
             self._last = now
             waiting = Waiting(
-                str(next(self._numbers)), kind, label, familiarity, frame.copy(), small
+                f"{self._run}-{next(self._numbers)}",
+                kind,
+                label,
+                familiarity,
+                frame.copy(),
+                small,
             )
             self._frames = [*self._frames, waiting][-MAX_FRAMES:]
             return True

@@ -32,11 +32,13 @@ class Turns:
                 raise Busy(f"Cannot {wanted}: {self._owner}", advice)
             self._owner = lesson or "another change is being made"
             self._is_lesson = lesson is not None
+            if self._is_lesson:
+                self._changed.notify_all()  # nobody waits for the end of a lesson
 
     def give_back(self) -> None:
         with self._changed:
             self._owner, self._is_lesson = None, False
-            self._changed.notify()
+            self._changed.notify_all()
 
     @contextmanager
     def change(self, wanted: str) -> Iterator[None]:

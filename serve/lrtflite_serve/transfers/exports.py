@@ -5,10 +5,11 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 
-from lrtflite.errors import LrtfliteError, NotOffered
+from lrtflite.errors import Busy, LrtfliteError, NotOffered
 from lrtflite.system.extras import missing
 from lrtflite_serve.service.disk import disk_errors
 from lrtflite_serve.service.service import Service
@@ -47,9 +48,12 @@ def export_model(service: Service, out: Path, *, int8: bool) -> None:
     words += [str(service.settings.state), "--out", str(folder / "model.tflite")]
     if int8 and bundle.manifest.quantisation is None:
         words += ["--quantize", "int8", "--calibrate", f"folder:{service.kept().folder}"]
-    with disk_errors("pack a model"), _one_model:
+    if not _one_model.acquire(blocking=False):
+        raise Busy("Cannot export a model: another one is being made", "wait for its end")
+    with disk_errors("pack a model"), ExitStack() as stack:
+        stack.callback(_one_model.release)
         folder.mkdir()
-        line = _run(words, service)
+        line = run_child(words, service)
         if line is not None:
             raise NotOffered(
                 f"Cannot export the model: {line.removeprefix('Error: ')}",
@@ -58,7 +62,7 @@ def export_model(service: Service, out: Path, *, int8: bool) -> None:
         pack([(path, path.name) for path in sorted(folder.iterdir())], out)
 
 
-def _run(words: list[str], service: Service) -> str | None:
+def run_child(words: list[str], service: Service) -> str | None:
     """Run a process until it ends or the service does; return its last line if it failed."""
     child = subprocess.Popen(
         words,

@@ -20,6 +20,8 @@ from lrtflite_serve.transfers.archive import unpack_state
 
 # Prefix of the folder in which an uploaded state is unpacked, next to the state.
 UPLOAD_PREFIX = ".upload-"
+# Word in the name of a state that was replaced.
+BEFORE = "before"
 
 Open = Callable[[Path, bool], Learner]
 
@@ -81,7 +83,22 @@ def swap_back(aside: Path, state: Path) -> None:
     flush_folder(state.parent)
 
 
-def free_name(path: Path, *, word: str = "before") -> Path:
+def recover(state: Path) -> None:
+    """Put a state back in its place if the service was killed while it was being replaced.
+
+    Between the two renames of `swap` there is no state, and the unpacked one is still there.
+    """
+    if os.path.lexists(state) or not state.parent.is_dir():
+        return
+    found = sorted(state.parent.iterdir())
+    uploads = [path for path in found if path.name.startswith(UPLOAD_PREFIX)]
+    before = [path for path in found if path.name.startswith(f"{state.name}-{BEFORE}-")]
+    if before and any((path / "state").is_dir() for path in uploads):
+        with disk_errors("put the state back"):
+            before[-1].rename(state)
+
+
+def free_name(path: Path, *, word: str = BEFORE) -> Path:
     """Return a name next to `path` that nothing has, with the time in it."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1000):

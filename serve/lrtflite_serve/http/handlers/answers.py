@@ -43,7 +43,8 @@ async def predict(api: Api, request: Request) -> Response:
 
 async def events(api: Api, request: Request) -> Response:
     service = api.service
-    hello = {"bundle": service.learner.bundle.identity, "classes": service.classes()}
+    classes = await api.quick(service.classes)
+    hello = {"bundle": service.learner.bundle.identity, "classes": classes}
     return EventStream(service.events, hello)
 
 

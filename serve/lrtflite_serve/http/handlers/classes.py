@@ -13,7 +13,7 @@ from lrtflite_serve.service import changes
 
 
 async def classes(api: Api, request: Request) -> Response:
-    return as_json(api.service.classes())
+    return as_json(await api.quick(api.service.classes))
 
 
 async def thumbnail(api: Api, request: Request) -> Response:

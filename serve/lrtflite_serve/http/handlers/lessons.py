@@ -7,15 +7,16 @@ import asyncio
 from starlette.requests import Request
 from starlette.responses import Response
 
-from lrtflite.arguments import real_number
 from lrtflite.errors import Busy
 from lrtflite_serve.http.answering import as_json
 from lrtflite_serve.http.api import Api
 from lrtflite_serve.http.bodies import announced, kind_of, number_of, read_fields, read_frame
 from lrtflite_serve.service.pixels import frame_of, most_bytes
+from lrtflite_serve.service.recording import MAX_WAITING
+from lrtflite_serve.settings import check_lesson
 
-# Frames that may wait for extraction before a client has to wait, and how long it does, in seconds.
-MAX_WAITING, PATIENCE, PAUSE = 16, 30.0, 0.01
+# Seconds that a client waits for the extraction of earlier frames, and between two looks.
+PATIENCE, PAUSE = 30.0, 0.01
 
 
 async def begin(api: Api, request: Request) -> Response:
@@ -27,11 +28,10 @@ async def begin(api: Api, request: Request) -> Response:
 async def teach(api: Api, request: Request) -> Response:
     wanted = {"label": str, "slot": int, "seconds": float, "fps": float}
     fields = await read_fields(request, wanted)
-    seconds, fps = fields.get("seconds"), fields.get("fps")
-    if seconds is not None:
-        real_number("seconds", seconds, least=0.1, most=600)
-    if fps is not None:
-        real_number("fps", fps, least=0.1, most=60)
+    settings = api.service.settings
+    seconds = fields.get("seconds", settings.seconds)
+    fps = fields.get("fps", settings.fps)
+    check_lesson(seconds, fps)
 
     def start() -> dict[str, object]:
         service = api.service
@@ -78,4 +78,4 @@ async def commit(api: Api, request: Request) -> Response:
 
 async def cancel(api: Api, request: Request) -> Response:
     await api.slow(api.service.lessons.cancel, request.path_params["lesson"])
-    return as_json(api.service.classes())
+    return as_json(await api.quick(api.service.classes))

@@ -46,7 +46,7 @@ async def upload_state(api: Api, request: Request) -> Response:
     if kind_of(request) != ZIP:
         raise Refused(415, f"Expected a body of {ZIP}", "set Content-Type")
     service = api.service
-    with disk_errors("take an upload"):
+    with api.one_upload(), disk_errors("take an upload"):
         state = Path(service.settings.state).absolute()
         scratch = await api.slow(_scratch_beside, state)
         try:
