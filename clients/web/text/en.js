@@ -56,6 +56,7 @@ export const text = {
     speed: (perSecond) => `${number.format(Math.round(perSecond))} / s`,
     speedHint: 'Answers a second',
     waiting: 'Waiting for a picture …',
+    away: 'Waiting for the device …',
     said: {
       answer: (label) => `This is ${label}`,
       unsure: 'Not sure',
@@ -139,6 +140,7 @@ export const text = {
     waiting: 'Waiting for the device. Your pictures are kept.',
     cancelled: (label) => `Cancelled. Nothing was learned about ${label}.`,
     lost: (label) => `The device lost the lesson about ${label}. Nothing was learned; teach it again.`,
+    unplugged: (label) => `The camera was disconnected. Nothing was learned about ${label}.`,
     noFrames: 'No pictures arrived, so nothing was learned.',
     elsewhere: (label) => `${label} is being taught from another page or camera.`,
   },
