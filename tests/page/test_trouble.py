@@ -81,7 +81,7 @@ def test_a_lesson_without_pictures_ends(serve: Serve, film: Film, visit: Any) ->
 def test_an_answer_does_not_outlive_the_device(serve: Serve, film: Film, noisy_visit: Any) -> None:
     served = serve()
     page = noisy_visit(served.url, film("cup-1", 0))
-    teach_short(page, "cup")
+    teach_new(page, "cup")
     wait_for_answer(page, "answer", "cup")
     served.kill()
     page.locator(
@@ -185,3 +185,20 @@ def test_a_token_is_asked_for_and_a_wrong_one_refused(
     assert "token" not in page.url
     teach_new(page, "cup")
     page.locator("[data-slot] img[src^=blob]").first.wait_for()
+
+
+def test_a_note_about_the_bundle_is_on_the_page_until_something_is_learned(
+    serve: Serve, film: Film, visit: Any
+) -> None:
+    served = serve()
+    page = visit("about:blank", film("cup-1", 0), wait=False)
+
+    def noted(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "notes": ["Drawn pictures only."]})
+
+    page.route("**/api", noted)
+    page.goto(served.url)
+    page.locator(".notice", has_text="Drawn pictures only.").wait_for()
+    teach_new(page, "cup")
+    page.locator(".notice", has_text="Drawn pictures only.").wait_for(state="detached")

@@ -156,7 +156,7 @@ export const text = {
     more: (n, all) => `${pictures(n)} were added; it has ${number.format(all)} now.`,
     clear: 'It is easy to tell from the other things.',
     confused: 'It could be confused with',
-    confusedShare: (value) => `${share.format(value)} of its pictures`,
+    confusedShare: (value) => `${share.format(value)} on average`,
     confusedHint: 'Teach both once more, from the same side and in the same light.',
     undo: 'Undo',
     rename: 'Rename',
