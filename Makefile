@@ -99,7 +99,7 @@ clean:
 	$(PYTHON) -m venv .venv
 
 .venv/demo: pyproject.toml .venv/bin/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[device,report,serve]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[device,photos,report,serve]'
 	touch $@
 
 .venv/site: pyproject.toml .venv/bin/python

@@ -81,6 +81,7 @@ class Page {
     engine.addEventListener('trouble', ({ detail }) => this.trouble(detail));
     engine.addEventListener('replaced', () => this.reloadPage());
     engine.addEventListener('lesson', ({ detail }) => this.otherLesson(detail));
+    engine.addEventListener('camera', ({ detail }) => this.deviceCamera(detail));
     state.addEventListener('classes', () => this.drawUndo());
     state.addEventListener('camera', () => this.cameraChanged());
     teacher.addEventListener('change', () => this.teaching());
@@ -95,6 +96,10 @@ class Page {
 
   async start() {
     await this.load();
+    // What is known of the bundle stays until something is learned.
+    for (const note of this.engine.about.notes ?? []) {
+      notice(note, { id: 'note', stays: !this.state.learned.length });
+    }
     this.engine.listen();
     await this.cameras.open();
   }
@@ -118,6 +123,13 @@ class Page {
     }
     const several = camera && !camera.remote && (await listCameras().catch(() => [])).length > 1;
     show(this.stage.switch, Boolean(several));
+  }
+
+  /** An answer about a picture of before must not stay. */
+  deviceCamera({ state: told }) {
+    if (told === 'lost' && this.state.camera?.remote) {
+      this.answer.showWaiting();
+    }
   }
 
   teaching() {
@@ -170,6 +182,7 @@ class Page {
       this.state.setClasses(learned.classes);
     }
     dismiss('lesson');
+    dismiss('note');
     this.result.show(learned, { canTeach: Boolean(this.state.camera) });
     this.result.element.scrollIntoView({ block: 'nearest' });
   }
@@ -181,6 +194,8 @@ class Page {
       notice(text.teach.lost(lesson.label), { id: 'lesson', kind: 'error' });
     } else if (error.reason === 'empty') {
       notice(text.teach.noFrames, { id: 'lesson', kind: 'error' });
+    } else if (error.reason === 'unplugged') {
+      notice(text.teach.unplugged(lesson.label), { id: 'lesson', kind: 'error' });
     } else {
       complain(error, 'lesson');
     }
@@ -258,6 +273,7 @@ class Page {
 
   wentOffline() {
     this.state.setOnline(false);
+    this.answer.showWaiting(text.live.away);
     notice(text.trouble.offline, { id: 'offline', kind: 'error' });
   }
 

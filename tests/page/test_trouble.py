@@ -7,13 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from page_server import Served
-from page_steps import labels, teach_new, wait_for_labels, wait_until_learned
+from page_steps import labels, teach_new, wait_for_answer, wait_for_labels, wait_until_learned
 
 Film = Callable[[str, int], Path]
 Serve = Callable[..., Served]
 REFUSED = """navigator.mediaDevices.getUserMedia = async () => {
     throw new DOMException('', 'NotAllowedError');
 };"""
+UNPLUG = """() => {
+    const [track] = document.querySelector('video').srcObject.getTracks();
+    track.dispatchEvent(new Event('ended'));
+}"""
 INSECURE = "Object.defineProperty(window, 'isSecureContext', { value: false });"
 
 
@@ -35,15 +39,57 @@ def test_a_refused_camera_says_what_to_do(serve: Serve, film: Film, visit: Any) 
 def test_an_unplugged_camera_says_so_and_comes_back(serve: Serve, film: Film, visit: Any) -> None:
     page = visit(serve().url, film("cup-1", 0))
     page.locator(".picture video").wait_for()
-    page.evaluate(
-        """() => {
-            const [track] = document.querySelector('video').srcObject.getTracks();
-            track.dispatchEvent(new Event('ended'));
-        }"""
-    )
+    page.evaluate(UNPLUG)
     page.get_by_text("The camera was disconnected.").wait_for()
     page.get_by_role("button", name="Try again").click()
     teach_new(page, "cup")
+
+
+def test_a_camera_that_is_unplugged_in_a_lesson_leaves_no_trace(
+    serve: Serve, film: Film, visit: Any
+) -> None:
+    served = serve("--seconds", "60")
+    page = visit(served.url, film("cup-1", 0))
+    page.locator(".picture video").wait_for()
+    page.locator(".tile.empty").first.click()
+    page.get_by_label("Name", exact=True).fill("cup")
+    page.keyboard.press("Enter")
+    page.locator("[data-part=lesson]", has_text="5 pictures").wait_for()
+    page.evaluate(UNPLUG)
+    page.get_by_text("Nothing was learned about cup.").wait_for()
+    assert not page.locator("[data-part=lesson]").is_visible()
+    # Nobody waits for the lesson.
+    page.get_by_role("button", name="Try again").click()
+    teach_short(page, "phone")
+    assert served.labels == ["phone"]
+
+
+def test_a_lesson_without_pictures_ends(serve: Serve, film: Film, visit: Any) -> None:
+    served = serve()
+    page = visit(served.url, film("cup-1", 0))
+    page.locator(".picture video").wait_for()
+    # A camera that is there and gives nothing, such as one that sleeps.
+    page.evaluate(
+        """Object.defineProperty(document.querySelector('video'), 'readyState', { value: 0 })"""
+    )
+    page.locator(".tile.empty").first.click()
+    page.keyboard.press("Enter")
+    page.get_by_text("No pictures arrived, so nothing was learned.").wait_for()
+    assert served.labels == []
+
+
+def test_an_answer_does_not_outlive_the_device(serve: Serve, film: Film, noisy_visit: Any) -> None:
+    served = serve()
+    page = noisy_visit(served.url, film("cup-1", 0))
+    teach_new(page, "cup")
+    wait_for_answer(page, "answer", "cup")
+    served.kill()
+    page.locator(
+        ".answer[data-kind=waiting] .settled", has_text="Waiting for the device"
+    ).wait_for()
+    page.locator(".speed", has_not_text="/ s").wait_for(state="attached")
+    served.start()
+    wait_for_answer(page, "answer", "cup")
 
 
 def test_an_insecure_page_says_why_it_has_no_camera(serve: Serve, film: Film, visit: Any) -> None:
@@ -139,3 +185,20 @@ def test_a_token_is_asked_for_and_a_wrong_one_refused(
     assert "token" not in page.url
     teach_new(page, "cup")
     page.locator("[data-slot] img[src^=blob]").first.wait_for()
+
+
+def test_a_note_about_the_bundle_is_on_the_page_until_something_is_learned(
+    serve: Serve, film: Film, visit: Any
+) -> None:
+    served = serve()
+    page = visit("about:blank", film("cup-1", 0), wait=False)
+
+    def noted(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, json={**answer.json(), "notes": ["Drawn pictures only."]})
+
+    page.route("**/api", noted)
+    page.goto(served.url)
+    page.locator(".notice", has_text="Drawn pictures only.").wait_for()
+    teach_new(page, "cup")
+    page.locator(".notice", has_text="Drawn pictures only.").wait_for(state="detached")

@@ -84,6 +84,18 @@ def test_an_upload_replaces_the_state_and_keeps_the_old_one(
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
+def test_undo_after_an_upload_takes_nothing_from_the_new_state(taught: Running) -> None:
+    uploaded = upload(taught, downloaded(taught)).json()["classes"]
+    assert uploaded["last_change"] == "took another state"
+    assert not uploaded["can_undo"]
+    assert taught.http.post("/api/undo").status_code == 409
+    assert taught.labels() == ["red", "blue"]
+    # The next change can be taken back again.
+    taught.teach("green")
+    assert taught.http.post("/api/undo").status_code == 200
+    assert taught.labels() == ["red", "blue"]
+
+
 def refused(served: Running, content: bytes, status: int = 400) -> dict[str, Any]:
     """Upload; check that it is refused, that nothing changed, and that the service goes on."""
     folder, classes = Path(served.settings.state), served.classes()

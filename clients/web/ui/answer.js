@@ -47,9 +47,9 @@ export class AnswerPanel {
     setText(this.said, '');
   }
 
-  /** No picture comes. */
-  showWaiting() {
-    this.set('waiting', text.live.waiting, '');
+  /** No picture or no answer comes. */
+  showWaiting(sentence = text.live.waiting) {
+    this.set('waiting', sentence, '');
     show(this.details, false);
     setText(this.said, '');
   }

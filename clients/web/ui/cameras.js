@@ -88,6 +88,7 @@ export class Cameras {
   use(camera) {
     camera.addEventListener('lost', () => {
       this.state.setCamera(null);
+      this.state.tell('camera-lost');
       this.explain('lost');
     });
     this.stage.showCamera(camera, this.mirrored(camera));

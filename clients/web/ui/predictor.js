@@ -47,8 +47,8 @@ export class Predictor extends EventTarget {
     const number = this.sent;
     try {
       const answer = await state.engine.predict(frame);
-      // An answer that was overtaken is old.
-      if (number > this.shown && camera === state.camera) {
+      // An answer that was overtaken is old, and so is one from before the device was lost.
+      if (number > this.shown && camera === state.camera && state.online) {
         this.shown = number;
         this.tell(answer);
       }
@@ -75,7 +75,11 @@ export class Predictor extends EventTarget {
   /** Answers a second, over the last two seconds. */
   get speed() {
     const [first] = this.times;
-    const seconds = (performance.now() - first) / 1000;
+    const now = performance.now();
+    if (now - this.times.at(-1) > 2000) {
+      return 0;
+    }
+    const seconds = (now - first) / 1000;
     return this.times.length > 2 && seconds > 0.2 ? (this.times.length - 1) / seconds : 0;
   }
 }

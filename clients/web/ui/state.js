@@ -3,7 +3,10 @@
 const KEPT = 'lrtflite-choices';
 const DEFAULTS = { seconds: null, fps: null, camera: '', facing: 'environment', mirror: null };
 
-/** Dispatches `classes`, `camera`, `online` and `choices` when those change. */
+/**
+ * Dispatches `classes`, `camera`, `online` and `choices` when those change, and `camera-lost` for a
+ * camera of the browser that is gone.
+ */
 export class PageState extends EventTarget {
   constructor(engine) {
     super();

@@ -15,6 +15,7 @@ export class Teacher extends EventTarget {
     this.state = state;
     this.lesson = null;
     state.engine.addEventListener('lesson', ({ detail }) => this.heard(detail));
+    state.addEventListener('camera-lost', () => !this.lesson?.remote && this.cancel(new EngineError('unplugged')));
   }
 
   get busy() {
@@ -66,8 +67,7 @@ export class Teacher extends EventTarget {
       return;
     }
     lesson.elapsed = (performance.now() - lesson.began) / 1000;
-    const full = lesson.taken >= this.state.maxFrames;
-    if (full || (lesson.elapsed >= lesson.seconds && lesson.taken)) {
+    if (lesson.elapsed >= lesson.seconds || lesson.taken >= this.state.maxFrames) {
       this.finish();
       return;
     }

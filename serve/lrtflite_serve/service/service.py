@@ -205,9 +205,9 @@ class Service:
             raise Missing(f"Expected the slot of a class, got {slot}", "load the classes again")
         return label
 
-    def changed(self, what: str) -> dict[str, Any]:
+    def changed(self, what: str, *, can_take_back: bool = True) -> dict[str, Any]:
         """Note a change by name, tell every page, and return the classes."""
-        self.last_change, self.can_take_back = what, True
+        self.last_change, self.can_take_back = what, can_take_back
         self.streams.clear()
         return self.tell_classes()
 

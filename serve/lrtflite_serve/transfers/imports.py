@@ -43,7 +43,8 @@ def import_state(service: Service, archive: Path) -> dict[str, Any]:
             raise
         pictures = _set_pictures_aside(service)
         service.tray.clear()
-        classes = service.changed("took another state")
+        # An undo would take back the last change of the new state, not the replacement.
+        classes = service.changed("took another state", can_take_back=False)
     return {"old_state": aside.name, "old_pictures": pictures, "classes": classes}
 
 
