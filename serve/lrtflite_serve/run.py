@@ -43,7 +43,7 @@ def serve(
     The port, the certificate and the camera come before the state, so that a failure leaves no new
     state behind.
     """
-    require("starlette", "uvicorn")
+    require("starlette", "uvicorn", *(("paho",) if settings.mqtt is not None else ()))
     from lrtflite_serve.http.api import Api
     from lrtflite_serve.http.application import application
     from lrtflite_serve.http.server import run_server
