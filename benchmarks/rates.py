@@ -5,7 +5,7 @@ training photographs, or worlds of other seeds) and reported without it. Each ro
 after the last session by seed, and "one by one": twelve classes, a session each, six draws.
 
     python benchmarks/rates.py photographs --seeds 100 101 --validation --try lr=0.005
-    python benchmarks/rates.py shifted --layer block_13 --classes 20 --seeds 1000 --try trunk_lr=0.005
+    python benchmarks/rates.py shifted --layer block_13 --classes 20 --try trunk_lr=0.005
 """
 
 from __future__ import annotations
