@@ -43,6 +43,7 @@ from lrtflite_converters.heads.head import Head, HeadPlan
 from lrtflite_converters.quantise.calibration import Calibration, read_calibration
 from lrtflite_converters.quantise.features import QuantisedFeatures
 from lrtflite_converters.quantise.quantised import compare, quantise
+from lrtflite_converters.request.defaults import CROP
 from lrtflite_converters.request.options import Conversion
 from lrtflite_converters.request.slot_labels import slot_labels
 from lrtflite_converters.tflite.convert import op_names
@@ -138,20 +139,36 @@ def split_network(
         check_latents(network, exact)
         if calibration is None or calibration.size != network.input_size:
             calibration = read_calibration(quantised, size=network.input_size)
-        features = quantise(exact, layer, quantised, calibration, pooled=pooled, stage=stage)
+        features = quantise(
+            exact,
+            layer,
+            quantised,
+            calibration,
+            pooled=pooled,
+            second=options.and_layer,
+            stage=stage,
+        )
     strategy, place = options.chosen_strategy, options.place(network.features())
     top, train_depthwise = strategy.top(place), options.train_depthwise
     above = blocks_above(network, layer, train_depthwise=train_depthwise, top=top)
     original = blocks_above(network, layer, train_depthwise=False)
+    is_vector = pooled or options.and_layer is not None
     trunk = Trunk(
-        Chain((), features.latent_shape) if pooled else above,
+        Chain((), features.latent_shape) if is_vector else above,
         scale=features.head_scale,
         latent_dtype=tf.dtypes.as_dtype(features.latent_dtype),
     )
     learned: Sequence[str] = getattr(network.classifier, "labels", ())
     labels = slot_labels(options, learned)
-    head = make_head(options, training, trunk, slots=len(labels), original=original)
-    if learned and not pooled:
+    head = make_head(
+        options,
+        training,
+        trunk,
+        slots=len(labels),
+        original=original,
+        parts=_lengths(network, options),
+    )
+    if learned and not is_vector:
         fc7, free = network.classifier, len(labels) - len(learned)
         assert fc7 is not None
         weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
@@ -169,15 +186,31 @@ def split_network(
         labels=labels,
         training=_taken(training, options, features, head),
         input_size=network.input_size,
-        latent_range=latent_range(network, layer) if found is None else whole_range,
+        latent_range=latent_range(network, layer, second=options.and_layer)
+        if found is None
+        else whole_range,
         origin=network.origin,
         exact=exact,
         quantisation=found,
     )
 
 
+def _lengths(network: Network, options: Conversion) -> tuple[int, ...]:
+    """Return the lengths of the vectors in a latent of two layers."""
+    if options.and_layer is None:
+        return ()
+    first = network.features(options.layer if options.pooled else None)
+    return first, network.features(options.and_layer)
+
+
 def make_head(
-    options: Conversion, training: Training, trunk: Trunk, *, slots: int, original: Chain
+    options: Conversion,
+    training: Training,
+    trunk: Trunk,
+    *,
+    slots: int,
+    original: Chain,
+    parts: tuple[int, ...] = (),
 ) -> Head:
     """Return the head of the chosen strategy; see `HeadPlan`."""
     strategy = options.chosen_strategy
@@ -189,6 +222,7 @@ def make_head(
         regulariser=REGULARISERS.choose(strategy.regulariser)(),
         first_rates="first_lr" in training.rates,
         original=original,
+        parts=parts,
     )
     return HEADS.choose(strategy.head_at(options.place(trunk.features)))(plan)
 
@@ -196,7 +230,9 @@ def make_head(
 def _float_features(network: Network, options: Conversion, *, group: int) -> Features:
     layer, pooled = options.layer, options.pooled
     if not options.adapt_moments:
-        return Features(network, layer, pooled=pooled)
+        return Features(
+            network, layer, pooled=pooled, second=options.and_layer, crops=options.crops
+        )
     below = blocks_below(network, layer, pooled=pooled)
     if not below.moments:
         raise ModelError(
@@ -228,6 +264,8 @@ def _manifest(options: Conversion, parts: SplitNetwork) -> Manifest:
         network=options.architecture.name,
         replay_layer=options.layer,
         pooled=options.pooled,
+        second_layer=options.and_layer,
+        crop=CROP if options.crops else None,
         strategy=options.strategy_name,
         input_size=parts.input_size,
         latent_shape=parts.features.latent_shape,

@@ -32,6 +32,7 @@ def quantise(
     calibration: Calibration,
     *,
     pooled: bool,
+    second: str | None = None,
     stage: Stage,
 ) -> QuantisedFeatures:
     """Return int8 features in the place of float ones."""
@@ -47,8 +48,16 @@ def quantise(
     )
     MODES.choose(options.mode)(preparation)
     stage(f"quantising the features with {len(calibration.frames)} frames")
-    content = to_int8(folded, calibration.frames, scaling)
-    return QuantisedFeatures(features.network, replay_layer, content, scaling, pooled=pooled)
+    content = to_int8(folded, calibration.frames, scaling, crops=features.crops)
+    return QuantisedFeatures(
+        features.network,
+        replay_layer,
+        content,
+        scaling,
+        pooled=pooled,
+        second=second,
+        crops=features.crops,
+    )
 
 
 def compare(

@@ -62,6 +62,8 @@ DSLDA_SHRINKAGE = 1e-4
 # at 1 or 2 the loss is so low that nothing moves, at 8 the trunk overtrains.
 DEEP_BATCH, DEEP_NEW, DEEP_STEPS = 64, 10, 8
 SOFTNESS = 4.0
+# Side of the centre crop of a frame, relative to the frame's (docs/studies/closed-form.md).
+CROP = 0.8
 # Share of a session's frames in the moments below the replay layer, per epoch.
 ADAPT_RATE = 5e-5
 
@@ -71,7 +73,8 @@ class SplitPoint:
     """The place of a head: its network, its replay layer, and the length of its feature vector.
 
     `adapts` is True if the moments below the replay layer follow the data, `pooled` if the latents
-    are the layer's output averaged over all pixels.
+    are the layer's output averaged over all pixels. `second` is another layer whose average is in
+    the latents too.
     """
 
     architecture: Architecture
@@ -79,6 +82,7 @@ class SplitPoint:
     features: float = MEASURED_FEATURES
     adapts: bool = False
     pooled: bool = False
+    second: str | None = None
 
     @property
     def trains_trunk(self) -> bool:
