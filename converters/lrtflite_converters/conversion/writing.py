@@ -35,6 +35,7 @@ from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.blocks.split import blocks_above, blocks_below
 from lrtflite_converters.conversion import on_device
 from lrtflite_converters.conversion.golden import check_latents, check_split, golden_vectors
+from lrtflite_converters.features.crops import CROP
 from lrtflite_converters.features.features import AdaptingFeatures, Features
 from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.foreign.features import ForeignFeatures
@@ -43,7 +44,6 @@ from lrtflite_converters.heads.head import Head, HeadPlan
 from lrtflite_converters.quantise.calibration import Calibration, read_calibration
 from lrtflite_converters.quantise.features import QuantisedFeatures
 from lrtflite_converters.quantise.quantised import compare, quantise
-from lrtflite_converters.request.defaults import CROP
 from lrtflite_converters.request.options import Conversion
 from lrtflite_converters.request.slot_labels import slot_labels
 from lrtflite_converters.tflite.convert import op_names

@@ -8,7 +8,9 @@ from typing import Any
 import tensorflow as tf
 
 from lrtflite_converters.gradients.window import Tensor
-from lrtflite_converters.request.defaults import CROP
+
+# Side of the centre crop of a frame, relative to the frame's (docs/studies/closed-form.md).
+CROP = 0.8
 
 
 def through(below: Callable[..., Any], x: Tensor, *, crops: bool) -> Tensor:

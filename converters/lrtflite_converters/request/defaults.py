@@ -62,8 +62,6 @@ DSLDA_SHRINKAGE = 1e-4
 # at 1 or 2 the loss is so low that nothing moves, at 8 the trunk overtrains.
 DEEP_BATCH, DEEP_NEW, DEEP_STEPS = 64, 10, 8
 SOFTNESS = 4.0
-# Side of the centre crop of a frame, relative to the frame's (docs/studies/closed-form.md).
-CROP = 0.8
 # Share of a session's frames in the moments below the replay layer, per epoch.
 ADAPT_RATE = 5e-5
 
