@@ -134,25 +134,17 @@ def split_network(
     training = options.training(network.strength(layer if pooled else None))
     feeding = training.feeding
     features = exact = _float_features(network, options, group=feeding.new_per_batch)
-    quantised = options.quantise
+    quantised, second = options.quantise, options.and_layer
     if quantised is not None:
         check_latents(network, exact)
         if calibration is None or calibration.size != network.input_size:
             calibration = read_calibration(quantised, size=network.input_size)
-        features = quantise(
-            exact,
-            layer,
-            quantised,
-            calibration,
-            pooled=pooled,
-            second=options.and_layer,
-            stage=stage,
-        )
+        features = quantise(exact, layer, quantised, calibration, pooled=pooled, stage=stage)
     strategy, place = options.chosen_strategy, options.place(network.features())
     top, train_depthwise = strategy.top(place), options.train_depthwise
     above = blocks_above(network, layer, train_depthwise=train_depthwise, top=top)
     original = blocks_above(network, layer, train_depthwise=False)
-    is_vector = pooled or options.and_layer is not None
+    is_vector = pooled or second is not None
     trunk = Trunk(
         Chain((), features.latent_shape) if is_vector else above,
         scale=features.head_scale,
@@ -160,19 +152,10 @@ def split_network(
     )
     learned: Sequence[str] = getattr(network.classifier, "labels", ())
     labels = slot_labels(options, learned)
-    head = make_head(
-        options,
-        training,
-        trunk,
-        slots=len(labels),
-        original=original,
-        parts=_lengths(network, options),
-    )
+    lengths, slots = _lengths(network, options), len(labels)
+    head = make_head(options, training, trunk, slots=slots, original=original, parts=lengths)
     if learned and not is_vector:
-        fc7, free = network.classifier, len(labels) - len(learned)
-        assert fc7 is not None
-        weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
-        head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
+        _start_from_classifier(head, network.classifier, learned=len(learned), slots=slots)
     found = None
     if isinstance(features, QuantisedFeatures):
         assert quantised is not None
@@ -186,13 +169,17 @@ def split_network(
         labels=labels,
         training=_taken(training, options, features, head),
         input_size=network.input_size,
-        latent_range=latent_range(network, layer, second=options.and_layer)
-        if found is None
-        else whole_range,
+        latent_range=latent_range(network, layer, second=second) if found is None else whole_range,
         origin=network.origin,
         exact=exact,
         quantisation=found,
     )
+
+
+def _start_from_classifier(head: Head, fc7: Any, *, learned: int, slots: int) -> None:
+    free = slots - learned
+    weights = np.pad(fc7.kernel.numpy().T[:learned], ((0, free), (0, 0)))
+    head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
 
 
 def _lengths(network: Network, options: Conversion) -> tuple[int, ...]:

@@ -42,7 +42,7 @@ class Features(SignedModule):
         crops: bool = False,
     ) -> None:
         super().__init__()
-        self.crops = crops
+        self.second, self.crops = second, crops
         output = network.output(replay_layer, pooled=pooled, second=second)
         # Track only the variables. Saving a tracked Keras model traces each layer several times,
         # which takes most of a conversion's time and does not change the file.

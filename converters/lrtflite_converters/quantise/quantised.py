@@ -32,7 +32,6 @@ def quantise(
     calibration: Calibration,
     *,
     pooled: bool,
-    second: str | None = None,
     stage: Stage,
 ) -> QuantisedFeatures:
     """Return int8 features in the place of float ones."""
@@ -55,7 +54,7 @@ def quantise(
         content,
         scaling,
         pooled=pooled,
-        second=second,
+        second=features.second,
         crops=features.crops,
     )
 

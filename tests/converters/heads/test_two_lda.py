@@ -79,7 +79,7 @@ def test_scores_of_both_layers_are_added_by_their_weights(count: int) -> None:
 
 
 def test_the_second_layer_waits_until_there_are_patterns() -> None:
-    """Where the second layer holds noise alone, a few frames are answered by the first."""
+    """Check that a few frames are answered by the first layer if the second holds noise."""
     clouds, rng = Clouds(3, FIRST, seed=1), np.random.default_rng(1)
 
     def with_noise(latents: np.ndarray) -> np.ndarray:
