@@ -45,6 +45,7 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             help="Average the replay layer's output over all pixels: this makes a small latent, "
             "and only the last layer trains.",
         ),
+        *_views(),
         network_option(help="Network to convert."),
         *_own_model(),
         click.option(
@@ -65,6 +66,24 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             default=128,
             show_default=True,
             help="Side of the square frames, in pixels.",
+        ),
+    )
+
+
+def _views() -> tuple[Callable[[Any], Any], ...]:
+    return (
+        click.option(
+            "--and",
+            "and_layer",
+            metavar="LAYER",
+            help="Second, lower layer, whose average over all pixels joins the latent. lda solves "
+            "each layer on its own and adds their scores.",
+        ),
+        click.option(
+            "--crops",
+            is_flag=True,
+            help="Average the latent of a frame with that of its enlarged centre, when teaching "
+            "and when answering. It is right more often, and takes twice the time per frame.",
         ),
     )
 
