@@ -18,7 +18,8 @@ class Bytes:
     # The layer's range would waste steps: without an upper limit, it is far wider than any latent.
     # Each code begins with its smallest value and its step, four bytes each.
     def __init__(self, form: LatentForm) -> None:
-        self.shape, self.dtype = (8 + math.prod(form.shape),), np.dtype(np.uint8)
+        self.shape: tuple[int, ...] = (8 + math.prod(form.shape),)
+        self.dtype = np.dtype(np.uint8)
 
     def encode(self, latent: NDArray[Any]) -> NDArray[Any]:
         low, high = float(latent.min()), float(latent.max())
