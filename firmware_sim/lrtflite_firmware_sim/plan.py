@@ -165,8 +165,7 @@ def make_plan(
     taught = frozenset(label for label, name in enumerate(source.classes) if name in known)
     stream = _stream_options(options, shipped=bool(taught))
     own = _uses_own_stream(options.protocol, source)
-    make = _STREAMS[options.protocol] if own else make_stream
-    batches = make(source, stream, known=taught)
+    batches = _batches(source, stream, options, known=taught)
     learner = _learner_options(manifest, options)
     if rival is not None:
         per_session = [len(batch.classes) for batch in batches[: options.sessions]]
@@ -197,6 +196,30 @@ def make_plan(
             *(_advice(manifest, batches, known=len(known)) if rival is None else ()),
         ),
     )
+
+
+def open_stream(
+    options: SimulateOptions, *, size: int, on_progress: OnProgress | None = None
+) -> tuple[FrameSource, tuple[Batch, ...]]:
+    """Return the data set and the batches that a simulation with these options learns.
+
+    The bundle is one that knows nothing before the first session.
+    """
+    source = open_dataset(options, size=size, on_progress=on_progress)
+    batches = _batches(source, _stream_options(options, shipped=False), options)
+    return source, tuple(batches[: options.sessions])
+
+
+def _batches(
+    source: FrameSource,
+    stream: StreamOptions,
+    options: SimulateOptions,
+    *,
+    known: frozenset[int] = frozenset(),
+) -> list[Batch]:
+    own = _uses_own_stream(options.protocol, source)
+    make = _STREAMS[options.protocol] if own else make_stream
+    return make(source, stream, known=known)
 
 
 def is_ni(source: FrameSource) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -65,7 +66,8 @@ def command(
 
     if init:
         write_template(plan)
-        say(f"Wrote {plan}; next: lrtflite experiment {plan} --out results", err=True)
+        say(plan)
+        say(f"Next: {shlex.join(['lrtflite', 'experiment', plan, '--out', 'results'])}", err=True)
         return
     if out is None:
         raise InputError("Expected --out DIR, got none", "name a folder for the results")
@@ -84,4 +86,5 @@ def command(
         finished = running.run_experiment(checked, workers=staff, watcher=watcher)
     if finished.failed:
         raise LrtfliteError(f"{finished}: {finished.failed[0]}", f"see {out}/cells")
-    say(f"{finished}; results in {out}", err=True)
+    say(f"{out}")
+    say(f"{finished}", err=True)
