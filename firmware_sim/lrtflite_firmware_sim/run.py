@@ -117,7 +117,7 @@ class Run:
                 self._bundle.manifest,
                 on_progress=self._watcher.testing,
             )
-            self._strangers = Strangers(self._held_out.truth)
+            self._strangers = Strangers(self._held_out.truth, default=self._bundle.manifest.unknown)
             if not self._held_out.is_extracted:
                 self._notes.append(TEST_NOTE)
                 self._watcher.note(TEST_NOTE)
