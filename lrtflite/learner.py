@@ -28,7 +28,7 @@ from lrtflite.progress import OnProgress
 from lrtflite.session.class_changes import forget_class, rename_class
 from lrtflite.session.latents import check_latents
 from lrtflite.session.recording import record
-from lrtflite.session.run import diagnosed_session, with_notes
+from lrtflite.session.run import diagnosed_session, run_again, with_notes
 from lrtflite.session.session import Session, SessionReport
 from lrtflite.state.committed import CommittedState
 from lrtflite.state.history import History
@@ -255,6 +255,36 @@ class Learner:
             return diagnosed_session(
                 self.committed, session, checked, places, training, answer=answer
             )
+
+    def relearn(
+        self,
+        frames: Iterable[NDArray[np.uint8]],
+        label: Label | None = None,
+        *,
+        slot: int | None = None,
+        training: Training | None = None,
+        on_progress: OnProgress | None = None,
+        cancel: threading.Event | None = None,
+    ) -> SessionReport:
+        """Forget a class and learn it again from frames, in one commit; it keeps its slot.
+
+        The learner never lacks the class: it stays unchanged until the session is committed, and
+        for good if the session is cancelled or fails. `undo` takes back both.
+        """
+        with self._session(on_progress, cancel) as session:
+            slots = self.committed.slots
+            number = slots.find(label, slot=slot)
+            slots.free(number)  # raises InputError for a slot without a class
+            places = np.array(number, np.int32), slots
+            dull = DullFrames()
+            latents, kept = record(
+                frames,
+                session,
+                extract=dull.watching(self._extract_one),
+                manifest=self.bundle.manifest,
+            )
+            report = run_again(self.committed, session, latents, places, training, frames=kept)
+            return with_notes(report, dull, *places)
 
     def undo(self) -> None:
         """Return to the state before the last session (or rename, or forget)."""

@@ -21,6 +21,7 @@ from lrtflite.frames.dull import DullFrames
 from lrtflite.progress import Phase
 from lrtflite.replay.policies import Latents
 from lrtflite.runtime.model import Model
+from lrtflite.session.class_changes import unlearn
 from lrtflite.session.diagnosis import Answer, Before
 from lrtflite.session.head import check_finite, train_head
 from lrtflite.session.minibatch import Patterns
@@ -121,7 +122,7 @@ def diagnosed_session(
     return replace(report, diagnosis=diagnosis)
 
 
-def run_session(
+def run_again(
     committed: CommittedState,
     session: Session,
     latents: Latents,
@@ -130,7 +131,28 @@ def run_session(
     *,
     frames: Sequence[NDArray[np.uint8]] = (),
 ) -> SessionReport:
-    """Train, adapt to `frames`, update the memory and commit; `places`: see `Slots.place_all`."""
+    """Forget the class at `places` and learn it from these latents, in one commit."""
+    placed, slots = places
+    _, history = unlearn(committed, int(placed))
+    return run_session(
+        committed, session, latents, (placed, slots), training, frames=frames, history=history
+    )
+
+
+def run_session(
+    committed: CommittedState,
+    session: Session,
+    latents: Latents,
+    places: tuple[NDArray[np.int32], Slots],
+    training: Training | None,
+    *,
+    frames: Sequence[NDArray[np.uint8]] = (),
+    history: History | None = None,
+) -> SessionReport:
+    """Train, adapt to `frames`, update the memory and commit; `places`: see `Slots.place_all`.
+
+    `history` replaces that of the committed state.
+    """
     started = session.now()
     training = _checked(committed, latents, training)
     placed, slots = broadcast_slots(places[0], len(latents)), places[1]
@@ -149,7 +171,7 @@ def run_session(
     if outcome.trains:
         adapt_moments(committed.adapting, frames, training, session)
     taught = _patterns_by_label(placed, slots)
-    history = _history_with(committed, taught)
+    history = _history_with(committed, taught, history)
     with session.clock(Phase.MEMORY):
         committed.memory.update(latents, placed, session=history.sessions, rng=committed.rng)
     with session.clock(Phase.CHECKPOINT):
@@ -197,9 +219,12 @@ def with_notes(
     return replace(report, notes=notes)
 
 
-def _history_with(committed: CommittedState, taught: Mapping[str, int]) -> History:
+def _history_with(
+    committed: CommittedState, taught: Mapping[str, int], history: History | None
+) -> History:
     """Return the history with this session, and its number of patterns per label."""
-    return committed.history.with_session(
+    before = committed.history if history is None else history
+    return before.with_session(
         taught,
         time=clock(),
         device=committed.options.device,

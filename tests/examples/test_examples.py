@@ -47,8 +47,8 @@ def test_all_of_them_are_tested_and_in_the_readme() -> None:
     names = {path.name for path in EXAMPLES.iterdir() if path.is_file()}
     here = {"teach_from_folder.py", "own_model.py", "compare_states.py", "kotlin.md", "cpp.md"}
     # These have tests of their own.
-    camera = {"camera_loop.py", "camera_console.py"}
-    assert names == here | camera
+    camera, robots = {"camera_loop.py", "camera_console.py"}, {"ros2_node.py", "ros2_image.py"}
+    assert names == here | camera | robots
     for name in names:
         assert f"(examples/{name})" in readme
 

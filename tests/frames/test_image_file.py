@@ -205,9 +205,7 @@ def test_a_picture_of_many_scans_is_not_decoded(tmp_path: Path) -> None:
     path.write_bytes(progressive(20))
     assert read_image(path, 32).shape == (32, 32, 3)
     path.write_bytes(progressive(1000))
-    for read in (
-        lambda: read_image(path, 32),
-        lambda: decode_image(path.read_bytes(), 32, formats=("JPEG",)),
-    ):
-        with pytest.raises(UnreadableFile, match="scans, more than 100"):
-            read()
+    with pytest.raises(UnreadableFile, match="scans, more than 100"):
+        read_image(path, 32)
+    with pytest.raises(UnreadableFile, match="scans, more than 100"):
+        decode_image(path.read_bytes(), 32, formats=("JPEG",))

@@ -11,7 +11,11 @@ from PIL import Image
 
 from page_films import draw_clip
 from page_server import Served
-from page_steps import labels, wait_until_learned
+from page_steps import (
+    labels,
+    tap_empty,
+    wait_until_learned,
+)
 
 Film = Callable[[str, int], Path]
 Serve = Callable[..., Served]
@@ -53,7 +57,7 @@ def test_a_lesson_that_is_full_is_learned(serve: Serve, film: Film, visit: Any) 
     page.route("**/api", few_frames)
     page.reload()
     page.locator(".picture video").wait_for()
-    page.locator(".tile.empty").first.click()
+    tap_empty(page)
     page.get_by_label("Name", exact=True).fill("cup")
     page.keyboard.press("Enter")
     wait_until_learned(page, "cup")
@@ -67,7 +71,12 @@ def test_a_page_with_an_old_token_does_not_lock_its_address_out(
     served = serve("--host", "0.0.0.0")
     page = noisy_visit(f"{served.url}#token={served.token()}", film("cup-1", 0))
     asked: list[Any] = []
-    page.on("request", lambda request: "/api" in request.url and asked.append(request))
+
+    def note(request: Any) -> None:
+        if "/api" in request.url:
+            asked.append(request)
+
+    page.on("request", note)
     served.kill()
     (served.log.parent / "state.token").unlink()
     served.log.write_text("")

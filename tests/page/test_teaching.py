@@ -10,6 +10,8 @@ from page_server import Served
 from page_steps import (
     labels,
     open_options,
+    tap,
+    tap_empty,
     teach_new,
     tile,
     wait_for_answer,
@@ -87,7 +89,7 @@ def test_a_thing_is_taught_as_long_as_it_is_held(serve: Serve, film: Film, visit
     [entry] = served.ask("GET", "/classes")["classes"]
     assert 0 < entry["pictures"] < 24
 
-    tile(page, "Thing 1").click()
+    tap(tile(page, "Thing 1"))
     page.locator("[data-part=lesson]").wait_for()
     page.keyboard.press("Escape")
     page.get_by_text("Cancelled. Nothing was learned about Thing 1.").wait_for()
@@ -103,13 +105,13 @@ def test_the_camera_of_the_device_teaches_and_answers(serve: Serve, visit: Any) 
     page.locator(".answer .guess-name", has_text="thing").wait_for()
     # Cancelled from the page, the device stops and nothing changes.
     [before] = served.ask("GET", "/classes")["classes"]
-    tile(page, "thing").click()
+    tap(tile(page, "thing"))
     page.locator("[data-part=lesson]", has_text="pictures").wait_for()
     page.keyboard.press("Escape")
     page.get_by_text("Cancelled. Nothing was learned about thing.").wait_for()
     assert served.ask("GET", "/classes")["classes"][0]["pictures"] == before["pictures"]
     # Finished early, it learns from what it saw.
-    tile(page, "thing").click()
+    tap(tile(page, "thing"))
     page.locator("[data-part=lesson]", has_text="pictures").wait_for()
     page.wait_for_timeout(1200)
     page.get_by_role("button", name="Finish now").click()
@@ -122,7 +124,7 @@ def test_a_lesson_may_end_early_and_learns_from_what_was_shown(
 ) -> None:
     served = serve("--seconds", "60")
     page = visit(served.url, film("cup-1", TAUGHT))
-    page.locator(".tile.empty").first.click()
+    tap_empty(page)
     page.keyboard.press("Enter")
     page.locator("[data-part=lesson]", has_text="8 pictures").wait_for()
     page.get_by_role("button", name="Finish now").click()

@@ -7,7 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from page_server import Served
-from page_steps import labels, teach_new, wait_for_answer, wait_for_labels, wait_until_learned
+from page_steps import (
+    labels,
+    tap_empty,
+    teach_new,
+    wait_for_answer,
+    wait_for_labels,
+    wait_until_learned,
+)
 
 Film = Callable[[str, int], Path]
 Serve = Callable[..., Served]
@@ -51,7 +58,7 @@ def test_a_camera_that_is_unplugged_in_a_lesson_leaves_no_trace(
     served = serve("--seconds", "60")
     page = visit(served.url, film("cup-1", 0))
     page.locator(".picture video").wait_for()
-    page.locator(".tile.empty").first.click()
+    tap_empty(page)
     page.get_by_label("Name", exact=True).fill("cup")
     page.keyboard.press("Enter")
     page.locator("[data-part=lesson]", has_text="5 pictures").wait_for()
@@ -72,7 +79,7 @@ def test_a_lesson_without_pictures_ends(serve: Serve, film: Film, visit: Any) ->
     page.evaluate(
         """Object.defineProperty(document.querySelector('video'), 'readyState', { value: 0 })"""
     )
-    page.locator(".tile.empty").first.click()
+    tap_empty(page)
     page.keyboard.press("Enter")
     page.get_by_text("No pictures arrived, so nothing was learned.").wait_for()
     assert served.labels == []
@@ -105,7 +112,7 @@ def test_a_server_killed_in_a_lesson_leaves_no_trace(
     served = serve("--seconds", "30")
     page = noisy_visit(served.url, film("cup-1", 0))
     teach_short(page, "cup")
-    page.locator(".tile.empty").first.click()
+    tap_empty(page)
     page.get_by_label("Name", exact=True).fill("phone")
     page.keyboard.press("Enter")
     page.locator("[data-part=lesson]", has_text="5 pictures").wait_for()
@@ -122,7 +129,7 @@ def test_a_server_killed_in_a_lesson_leaves_no_trace(
 
 
 def teach_short(page: Any, label: str) -> None:
-    page.locator(".tile.empty").first.click()
+    tap_empty(page)
     page.get_by_label("Name", exact=True).fill(label)
     page.keyboard.press("Enter")
     page.locator("[data-part=lesson]", has_text="5 pictures").wait_for()
@@ -136,7 +143,7 @@ def test_a_lesson_goes_on_after_a_lost_connection(
     served = serve()
     page = noisy_visit(served.url, film("cup-1", 0))
     page.locator(".picture video").wait_for()
-    page.locator(".tile.empty").first.click()
+    tap_empty(page)
     page.keyboard.press("Enter")
     page.locator("[data-part=lesson]", has_text="5 pictures").wait_for()
     page.context.set_offline(True)
@@ -154,11 +161,11 @@ def test_two_lessons_at_once_are_refused_with_a_sentence(
 ) -> None:
     served = serve("--seconds", "30")
     page, other = (noisy_visit(served.url, film("cup-1", 0)) for _ in range(2))
-    page.locator(".tile.empty").first.click()
+    tap_empty(page)
     page.get_by_label("Name", exact=True).fill("cup")
     page.keyboard.press("Enter")
     other.get_by_text("cup is being taught from another page or camera.").wait_for()
-    other.locator(".tile.empty").first.click()
+    tap_empty(other)
     other.keyboard.press("Enter")
     assert "cup" in other.locator(".notice.error").inner_text()
     page.keyboard.press("Escape")

@@ -7,6 +7,7 @@ import os
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import fields
@@ -105,9 +106,26 @@ def test_python(desk: Path) -> None:
         assert [label for label in labels if label] == ["mug"]
 
 
+def test_the_page(desk: Path) -> None:
+    [command] = [command for command in commands() if command[0] == "serve"]
+    if find_spec("starlette") is None or find_spec(PACKAGE) is None:
+        pytest.skip("needs the extras serve and photos")
+    words = [sys.executable, "-m", "lrtflite_cli.main", *command, "--port", "0"]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(desk / "cache")}
+    with subprocess.Popen(
+        words, cwd=desk, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        said = child.stdout.readline()
+        child.send_signal(signal.SIGINT)
+        _, errors = child.communicate(timeout=60)
+    assert re.match(r"Open http://127\.0\.0\.1:\d+/$", said), errors
+    assert child.returncode == 130, errors
+
+
 @pytest.mark.parametrize(
     "command",
-    [command for command in commands() if command[0] not in HOST_COMMANDS],
+    [command for command in commands() if command[0] not in (*HOST_COMMANDS, "serve")],
     ids=" ".join,
 )
 def test_device_commands(

@@ -133,8 +133,6 @@ def test_a_class_is_learned_again_from_its_pictures(
     assert (result.json()["label"], result.json()["frames"]) == ("red", 2)
     [red, blue] = keeping.classes()["classes"]
     assert (red["slot"], red["pictures"], red["kept"], blue["kept"]) == (0, 2, 2, 3)
-    assert keeping.classes()["can_undo"] is False
-    assert keeping.http.post("/api/undo").status_code == 409
     keeping.stop()
     # The same as a learner that forgot the class and was taught those two frames.
     with Learner.open(demo, tmp_path / "other") as learner:

@@ -88,33 +88,6 @@ def test_a_lesson_whose_pictures_cannot_be_kept_is_learned(
     assert keeping.labels() == ["red", "blue", "green"]
 
 
-def test_learning_again_holds_few_frames(keeping: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, given = Learner.learn, 0
-
-    def learn(self: Learner, frames: Any, *rest: Any, **options: Any) -> Any:
-        nonlocal given
-        assert isinstance(frames, Iterator)
-        given += 1
-        return real(self, frames, *rest, **options)
-
-    monkeypatch.setattr(Learner, "learn", learn)
-    answer = keeping.http.post("/api/classes/0/relearn")
-    assert (answer.status_code, answer.json()["frames"], given) == (200, 6, 1)
-    assert keeping.labels() == ["red", "blue"]
-
-
-def test_learning_again_from_a_damaged_picture_changes_nothing(keeping: Running) -> None:
-    folder = Path(f"{keeping.settings.state}.pictures")
-    before = keeping.classes()["classes"][0]
-    damaged = sorted(folder.rglob("*.png"))[3]
-    damaged.write_bytes(damaged.read_bytes()[:100])
-    answer = keeping.http.post("/api/classes/0/relearn")
-    assert answer.status_code == 400
-    after = keeping.classes()["classes"][0]
-    assert {**after, "thumbnail": None} == {**before, "thumbnail": None}
-    assert keeping.predict(frames_of("red", 1)[0])["answers"][0]["label"] == "red"
-
-
 def test_one_upload_at_a_time(taught: Running) -> None:
     content = taught.http.get("/api/state").content
     begun, go_on = threading.Event(), threading.Event()

@@ -90,9 +90,13 @@ def few(cases: Sequence[Case], count: int) -> Sequence[Case]:
     return [cases[k] for k in sorted({*chosen.tolist(), len(cases) - 1})]
 
 
+def change(learner: Learner, name: str) -> None:
+    getattr(learner, name)(frames(200, 210), "c" if name == "learn" else "b")
+
+
 @pytest.fixture
 def deep(
-    open_deep: Callable[..., Learner], tmp_path: Path
+    open_deep: Callable[..., Learner], tmp_path: Path, request: pytest.FixtureRequest
 ) -> tuple[Path, bytes, bytes, Files, Recorder]:
     """Return a folder, the answers before and after a session, the files before, and its calls."""
     folder = tmp_path / "state"
@@ -101,15 +105,16 @@ def deep(
         learner.learn(frames(10 + number, 20), label)
     before, files = answers(learner), contents(folder)
     with recording() as recorder:
-        learner.learn(frames(200, 210), "c")
+        change(learner, getattr(request, "param", "learn"))
     after = answers(learner)
     learner.close()
     assert before != after
     return folder, before, after, files, recorder
 
 
+@pytest.mark.parametrize(("deep", "name"), [("learn",) * 2, ("relearn",) * 2], indirect=["deep"])
 def test_a_deep_learner_after_a_kill_at_every_call(
-    open_deep: Callable[..., Learner], deep: tuple[Path, bytes, bytes, Files, Recorder]
+    open_deep: Callable[..., Learner], deep: tuple[Path, bytes, bytes, Files, Recorder], name: str
 ) -> None:
     folder, before, after, files, recorder = deep
     ended = set()
@@ -125,7 +130,7 @@ def test_a_deep_learner_after_a_kill_at_every_call(
 
             learner = open_deep(folder)
             with recording(kill):
-                learner.learn(frames(200, 210), "c")
+                change(learner, name)
             vars(os)["_exit"](0)
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
         learner = open_deep(folder)

@@ -11,7 +11,7 @@ import click
 from lrtflite_cli.options.learner import all_of, chosen_learner, learner_options
 from lrtflite_cli.options.mqtt import broker_of, mqtt_options
 from lrtflite_cli.options.state import unknown_option
-from lrtflite_cli.terminal.output import say
+from lrtflite_cli.terminal.output import say, say_drawn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -158,4 +158,4 @@ def _started(started: Started) -> None:
 
         text = io.StringIO()
         segno.make(started.link).terminal(text, compact=True)
-        click.echo(text.getvalue())
+        say_drawn(text.getvalue())

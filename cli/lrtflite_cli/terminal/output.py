@@ -32,6 +32,11 @@ def say_json(found: Any) -> None:
     click.echo(text.rstrip("\n").replace("\x7f", "\\u007f"))
 
 
+def say_drawn(drawn: str) -> None:
+    """Print a drawing with its control characters; no text of others may be in it."""
+    click.echo(drawn)
+
+
 def show_warnings() -> None:
     """Print the warnings of the library on stderr, as `say` does."""
     log = logging.getLogger("lrtflite")

@@ -222,7 +222,7 @@ export const text = {
   kept: {
     title: (label) => `Pictures of ${label}`,
     empty: 'No pictures are kept of it.',
-    hint: 'Deleting or moving pictures changes what it knows only after “Learn again”.',
+    hint: 'After deleting or moving pictures, choose “Learn again” for each thing concerned. Until then, it answers as before.',
     picture: (position) => `Picture ${position}`,
     chosen: (n) => `${number.format(n)} chosen`,
     move: 'Move to …',

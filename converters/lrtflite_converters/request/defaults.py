@@ -74,7 +74,8 @@ class SplitPoint:
     """The place of a head: its network, its replay layer, and the length of its feature vector.
 
     `adapts` is True if the moments below the replay layer follow the data, `pooled` if the latents
-    are the layer's output averaged over all pixels.
+    are the layer's output averaged over all pixels. `second` is another layer whose average is in
+    the latents too.
     """
 
     architecture: Architecture
@@ -82,6 +83,7 @@ class SplitPoint:
     features: float = MEASURED_FEATURES
     adapts: bool = False
     pooled: bool = False
+    second: str | None = None
 
     @property
     def trains_trunk(self) -> bool:

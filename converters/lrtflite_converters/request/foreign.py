@@ -43,6 +43,8 @@ def check_foreign(options: ConvertOptions) -> None:
     given = {
         "--replay-layer": options.replay_layer is not None,
         "--pooled": options.pooled,
+        "--and": options.and_layer is not None,
+        "--crops": options.crops,
         "--adapt-moments": options.adapt_moments,
     }
     if options.quantise is not None:

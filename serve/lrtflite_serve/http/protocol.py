@@ -47,6 +47,11 @@ class PatientProtocol(H11Protocol):
         if self.transport.is_closing():  # and stays open until everything is read
             self._watch_reader(True)
 
+    def shutdown(self) -> None:
+        super().shutdown()
+        if not self._is_answering and not self.transport.get_write_buffer_size():
+            self.transport.abort()  # over TLS, `close` waits for an answer of the client
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self._watch_reader(True)

@@ -9,12 +9,14 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
 from lrtflite_serve.http.api import Api
 from lrtflite_serve.http.protocol import PatientProtocol
+from lrtflite_serve.http.tls import Gatekeeper, server_context
 
 # Seconds that a kept connection may be silent, and that requests have to end at the end.
 KEEP_ALIVE, GRACE = 15, 3
@@ -26,10 +28,16 @@ TICKS = 10
 
 class _Server(Server):
     def __init__(
-        self, config: Config, api: Api, on_start: Callable[[], None], stopping: threading.Event
+        self,
+        config: Config,
+        api: Api,
+        on_start: Callable[[], None],
+        stopping: threading.Event,
+        gate: Gatekeeper | None,
     ) -> None:
         super().__init__(config)
         self._api, self._on_start, self._stopping = api, on_start, stopping
+        self._gate = gate
         self._tick: asyncio.Future[None] | None = None
 
     @contextlib.contextmanager
@@ -51,7 +59,14 @@ class _Server(Server):
         # Event streams end by themselves; a lesson is cancelled, so that nobody waits for it.
         self._api.service.events.close()
         await asyncio.to_thread(self._api.service.lessons.close)
+        if self._gate is not None:
+            self._gate.close()
         await super().shutdown(sockets)
+        # Over TLS, a client that no longer reads would keep its connection.
+        for connection in list(self.server_state.connections):
+            if isinstance(connection, PatientProtocol):
+                connection.transport.abort()
+        await asyncio.sleep(0)
 
 
 async def run_server(
@@ -65,9 +80,13 @@ async def run_server(
 ) -> None:
     """Answer requests until `stopping` is set."""
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
+    gate = None
+    if certificate is not None:
+        gate = Gatekeeper(PatientProtocol, server_context(*certificate))
+    protocol: Any = gate or PatientProtocol
     config = Config(
         app,
-        http=PatientProtocol,
+        http=protocol,
         ws="none",
         lifespan="off",
         loop="asyncio",
@@ -78,7 +97,5 @@ async def run_server(
         timeout_keep_alive=KEEP_ALIVE,
         timeout_graceful_shutdown=GRACE,
         h11_max_incomplete_event_size=MAX_HEADERS,
-        ssl_certfile=None if certificate is None else str(certificate[0]),
-        ssl_keyfile=None if certificate is None else str(certificate[1]),
     )
-    await _Server(config, api, on_start, stopping).serve([listener])
+    await _Server(config, api, on_start, stopping, gate).serve([listener])

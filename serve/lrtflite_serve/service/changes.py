@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lrtflite import SessionReport
 from lrtflite.errors import Busy, LrtfliteError, NotOffered
 from lrtflite.labels import Label
 from lrtflite_serve.service.disk import disk_errors
@@ -74,7 +75,7 @@ def teach_tray(
 
 
 def relearn(service: Service, slot: int) -> dict[str, Any]:
-    """Forget a class, then learn it again from its kept pictures; this cannot be taken back."""
+    """Forget a class and learn it again from its kept pictures, in one commit."""
     album = service.kept()
     with service.turns.change(f"learn class {slot} again"):
         learner, label, ids = service.learner, service.label_of(slot), album.ids(slot)
@@ -84,17 +85,14 @@ def relearn(service: Service, slot: int) -> dict[str, Any]:
             )
         # Decoded one by one: a class may have more pictures than there is RAM.
         frames = (frame_of_picture(album.content(each), service.size) for each in ids)
-        with disk_errors(f"learn {label} again"):
-            learner.forget(slot=slot)
-            try:
-                result = _learn(service, Place(label, slot, new=False, by_slot=True), frames, None)
-            except BaseException:
-                learner.undo()
-                raise
-            learner.rename(new=label, slot=slot)
+        place = Place(label, slot, new=False, by_slot=True)
+
+        def learn(frames: Iterator[Frame]) -> SessionReport:
+            return learner.relearn(frames, slot=slot)
+
+        result = _learned(service, place, frames, None, learn)
         album.settle()
-        service.can_take_back = False
-        return {**result, "classes": service.tell_classes()}
+        return result
 
 
 def remove_picture(service: Service, picture: str) -> dict[str, Any]:
@@ -115,8 +113,23 @@ def move_picture(service: Service, picture: str, slot: int) -> dict[str, Any]:
 def _learn(
     service: Service, place: Place, frames: Iterable[Frame], kept: Sequence[bytes] | None
 ) -> dict[str, Any]:
-    started = time.perf_counter()
     label, slot = place.target
+
+    def learn(frames: Iterator[Frame]) -> SessionReport:
+        return service.learner.learn(frames, label, slot=slot)
+
+    return _learned(service, place, frames, kept, learn)
+
+
+def _learned(
+    service: Service,
+    place: Place,
+    frames: Iterable[Frame],
+    kept: Sequence[bytes] | None,
+    learn: Callable[[Iterator[Frame]], SessionReport],
+) -> dict[str, Any]:
+    """Let `learn` take the frames, and return the result."""
+    started = time.perf_counter()
     few: list[Frame] = []
 
     def noting() -> Iterator[Frame]:
@@ -126,7 +139,7 @@ def _learn(
             yield frame
 
     with disk_errors(f"learn {place.label}"):
-        report = service.learner.learn(noting(), label, slot=slot)
+        report = learn(noting())
     latents = service.learner.extract(np.stack(few))
     return service.learned(place, report, few[len(few) // 2], list(latents), kept, started)
 
