@@ -1,4 +1,4 @@
-"""How familiar patterns are, in numpy, from the taught patterns themselves."""
+"""Familiarity in numpy, from the taught patterns themselves."""
 
 from __future__ import annotations
 
