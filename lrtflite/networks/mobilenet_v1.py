@@ -98,6 +98,7 @@ MOBILENET_V1 = Architecture(
     build="lrtflite.host.weights:build_mobilenet_v1",
     named_weights=("demo", "imagenet", "none"),
     explain_layer=_explain_layer,
+    activation_varies=True,
     # Its average is a better vector than pool6 where the backbone does not fit, and saves two
     # convolutions (docs/studies/closed-form.md).
     refit_layer="conv5_6/sep",

@@ -84,6 +84,7 @@ MOBILENET_V2 = Architecture(
     build="lrtflite.host.weights:build_mobilenet_v2",
     named_weights=("imagenet", "none"),
     explain_layer=_explain_layer,
+    activation_varies=True,
     # As in MobileNetV1, the last 1x1 convolution trains.
     freeze_below="block_16",
 )

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 
 # Options that describe the network.
-NAMES_OF_SOURCE = ("network", "model", "features", "scale", "weights", "alpha", "input_size")
+NAMES_OF_SOURCE = (
+    *("network", "model", "features", "scale"),
+    *("weights", "alpha", "input_size", "activation"),
+)
 
 
 @click.command()

@@ -12,7 +12,7 @@ from lrtflite.replay.codecs import CODECS
 from lrtflite.tables.table import first_sentence
 from lrtflite_cli.options.data import skip_unreadable
 from lrtflite_cli.options.learner import all_of, memory_options
-from lrtflite_cli.options.network import network_option
+from lrtflite_cli.options.network import activation_option, network_option
 from lrtflite_cli.options.rates import rate_options
 from lrtflite_cli.options.table import table_option
 
@@ -59,6 +59,7 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             help="Width of the network, relative to the paper's.",
             show_default="the weights' own",
         ),
+        activation_option(),
         click.option(
             "--input-size",
             type=int,
