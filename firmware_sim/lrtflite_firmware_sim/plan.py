@@ -97,6 +97,31 @@ class SimulateOptions:
         if self.rival is not None:
             check_rival_options(self.rival, self.learner, self.rates, diagnose=self.diagnose)
 
+    @property
+    def spec(self) -> str:
+        """Return the data set with the protocol's settings."""
+        if self.protocol == "app" and self.dataset.partition("?")[0] == "synthetic":
+            return with_default(self.dataset, "frames", APP_FRAMES)
+        return self.dataset
+
+    @property
+    def data_seed(self) -> int:
+        """Return the seed that decides the drawing or the split of the data set."""
+        return self.learner.seed if self.split_seed is None else self.split_seed
+
+
+def open_dataset(
+    options: SimulateOptions, *, size: int, on_progress: OnProgress | None = None
+) -> FrameSource:
+    """Open the data set of a simulation, in frames of this size; every file is checked."""
+    return open_source(
+        options.spec,
+        size=size,
+        seed=options.data_seed,
+        skip_unreadable=options.skip_unreadable,
+        on_progress=on_progress,
+    )
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -135,7 +160,7 @@ def make_plan(
     if rival is not None:
         check_rival_bundle(rival, manifest, known)
     training = _training(manifest, options)
-    source = _open_dataset(options, size=manifest.input_size, on_progress=on_progress)
+    source = open_dataset(options, size=manifest.input_size, on_progress=on_progress)
     check_room(source, manifest.labels)
     taught = frozenset(label for label, name in enumerate(source.classes) if name in known)
     stream = _stream_options(options, shipped=bool(taught))
@@ -145,7 +170,7 @@ def make_plan(
     if rival is not None:
         per_session = [len(batch.classes) for batch in batches[: options.sessions]]
         check_rival_memory(rival, learner.replay_size or 0, per_session)
-    facts = {**describe_stream(source, stream), "dataset": _spec(options)}
+    facts = {**describe_stream(source, stream), "dataset": options.spec}
     if own:
         facts.update({**stream.facts, "protocol": options.protocol})
         facts["first_classes"] = len(batches[0].classes)
@@ -180,29 +205,9 @@ def open_stream(
 
     The bundle is one that knows nothing before the first session.
     """
-    source = _open_dataset(options, size=size, on_progress=on_progress)
+    source = open_dataset(options, size=size, on_progress=on_progress)
     batches = _batches(source, _stream_options(options, shipped=False), options)
     return source, tuple(batches[: options.sessions])
-
-
-def _spec(options: SimulateOptions) -> str:
-    """Return the data set; the app's camera decides the length of a drawn video."""
-    spec = options.dataset
-    if options.protocol == "app" and spec.partition("?")[0] == "synthetic":
-        return with_default(spec, "frames", APP_FRAMES)
-    return spec
-
-
-def _open_dataset(
-    options: SimulateOptions, *, size: int, on_progress: OnProgress | None
-) -> FrameSource:
-    return open_source(
-        _spec(options),
-        size=size,
-        seed=options.learner.seed if options.split_seed is None else options.split_seed,
-        skip_unreadable=options.skip_unreadable,
-        on_progress=on_progress,
-    )
 
 
 def _batches(
