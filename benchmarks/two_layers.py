@@ -7,7 +7,7 @@ whole frames. Differences are those to the first row, with the 95 % interval of 
 one is the mean of six draws of twelve classes, from a world of its own (see closed_form.py).
 
     python benchmarks/two_layers.py photographs [--seeds 0 1 2] [--network mobilenet_v2]
-    python benchmarks/two_layers.py shifted [--best --input-size 160]
+    python benchmarks/two_layers.py shifted [--best --input-size 192]
     python benchmarks/two_layers.py times
 """
 
@@ -105,7 +105,7 @@ def latents(case: Case, *, crops: bool, seed: int, visits: int, runtime: str) ->
             test=world.test,
             test_labels=np.array(world.test_labels),
         )
-    with np.load(file) as kept:
+    with np.load(file, allow_pickle=False) as kept:
         ends = np.cumsum(kept["sizes"])[:-1]
         train, labels = np.split(kept["train"], ends), np.split(kept["labels"], ends)
         sessions = [(found, slots.tolist()) for found, slots in zip(train, labels)]
