@@ -44,6 +44,7 @@ COMMANDS = {
     "sign": "Sign a bundle.",
     "serve": "Serve a page to teach a device by showing.",
     "simulate": "Run and measure learning sessions on a simulated device.",
+    "experiment": "Run a grid of simulations from a plan file.",
 }
 # Commands whose modules are in `commands/learner`.
 OF_A_LEARNER = (

@@ -16,6 +16,7 @@ from lrtflite.errors import DataError
 from lrtflite.evenly import evenly
 from lrtflite.progress import OnProgress, Phase, Progress
 from lrtflite_firmware_sim.device.process import DeviceProcess
+from lrtflite_firmware_sim.stored_latents import StoredLatents
 
 # Maximum size of the test set kept in RAM, in bytes.
 LIMIT = 512 << 20
@@ -57,9 +58,13 @@ class HeldOut:
         device: DeviceProcess,
         manifest: Manifest,
         *,
+        stored: StoredLatents | None = None,
         on_progress: OnProgress | None = None,
     ) -> HeldOut:
-        """Read every test frame once; if latents are kept, let the device extract them."""
+        """Read every test frame once; if latents are kept, let the device extract them.
+
+        If they are `stored`, read only the samples.
+        """
         clips = source.test_clips()
         truth = np.repeat([clip.label for clip in clips], [clip.length for clip in clips])
         total = len(truth)
@@ -69,14 +74,23 @@ class HeldOut:
                 f"got none of {source.classes[label]!r}",
                 "add some or remove the class",
             )
+        sampled = evenly(total, _SAMPLES)
+        if stored is not None:
+            return cls(
+                source.classes,
+                truth.astype(np.int64),
+                tuple(_read_some(clips, sampled)),
+                clips,
+                stored.of_test(clips),
+            )
         keep_latents = total * manifest.latent_bytes <= LIMIT and not manifest.adapt_moments
         keep_frames = not keep_latents and total * 3 * manifest.input_size**2 <= LIMIT
         latents: list[NDArray[Any]] = []
         frames: list[Frame] = []
         samples: list[Frame] = []
-        sampled = frozenset(evenly(total, _SAMPLES))
+        chosen = frozenset(sampled)
         for number, frame in enumerate(_read(clips)):
-            if number in sampled:
+            if number in chosen:
                 samples.append(frame)
             if keep_latents:
                 latents.append(device.extract(frame))
@@ -134,6 +148,14 @@ class HeldOut:
         else:
             for frame in self.frames or _read(self.clips):
                 yield device.recognise(frame)
+
+
+def _read_some(clips: Sequence[Clip], numbers: Sequence[int]) -> Iterator[Frame]:
+    """Yield the frames with these ascending numbers, counted over all clips."""
+    start = 0
+    for clip in clips:
+        yield from clip.read([n - start for n in numbers if start <= n < start + clip.length])
+        start += clip.length
 
 
 def _read(clips: Sequence[Clip]) -> Iterator[Frame]:

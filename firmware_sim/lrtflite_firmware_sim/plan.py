@@ -97,6 +97,31 @@ class SimulateOptions:
         if self.rival is not None:
             check_rival_options(self.rival, self.learner, self.rates, diagnose=self.diagnose)
 
+    @property
+    def spec(self) -> str:
+        """Return the data set with the protocol's settings."""
+        if self.protocol == "app" and self.dataset.partition("?")[0] == "synthetic":
+            return with_default(self.dataset, "frames", APP_FRAMES)
+        return self.dataset
+
+    @property
+    def data_seed(self) -> int:
+        """Return the seed that decides the drawing or the split of the data set."""
+        return self.learner.seed if self.split_seed is None else self.split_seed
+
+
+def open_dataset(
+    options: SimulateOptions, *, size: int, on_progress: OnProgress | None = None
+) -> FrameSource:
+    """Open the data set of a simulation, in frames of this size; every file is checked."""
+    return open_source(
+        options.spec,
+        size=size,
+        seed=options.data_seed,
+        skip_unreadable=options.skip_unreadable,
+        on_progress=on_progress,
+    )
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -135,27 +160,17 @@ def make_plan(
     if rival is not None:
         check_rival_bundle(rival, manifest, known)
     training = _training(manifest, options)
-    spec = options.dataset
-    if app and spec.partition("?")[0] == "synthetic":
-        spec = with_default(spec, "frames", APP_FRAMES)
-    source = open_source(
-        spec,
-        size=manifest.input_size,
-        seed=options.learner.seed if options.split_seed is None else options.split_seed,
-        skip_unreadable=options.skip_unreadable,
-        on_progress=on_progress,
-    )
+    source = open_dataset(options, size=manifest.input_size, on_progress=on_progress)
     check_room(source, manifest.labels)
     taught = frozenset(label for label, name in enumerate(source.classes) if name in known)
     stream = _stream_options(options, shipped=bool(taught))
     own = _uses_own_stream(options.protocol, source)
-    make = _STREAMS[options.protocol] if own else make_stream
-    batches = make(source, stream, known=taught)
+    batches = _batches(source, stream, options, known=taught)
     learner = _learner_options(manifest, options)
     if rival is not None:
         per_session = [len(batch.classes) for batch in batches[: options.sessions]]
         check_rival_memory(rival, learner.replay_size or 0, per_session)
-    facts = {**describe_stream(source, stream), "dataset": spec}
+    facts = {**describe_stream(source, stream), "dataset": options.spec}
     if own:
         facts.update({**stream.facts, "protocol": options.protocol})
         facts["first_classes"] = len(batches[0].classes)
@@ -181,6 +196,30 @@ def make_plan(
             *(_advice(manifest, batches, known=len(known)) if rival is None else ()),
         ),
     )
+
+
+def open_stream(
+    options: SimulateOptions, *, size: int, on_progress: OnProgress | None = None
+) -> tuple[FrameSource, tuple[Batch, ...]]:
+    """Return the data set and the batches that a simulation with these options learns.
+
+    The bundle is one that knows nothing before the first session.
+    """
+    source = open_dataset(options, size=size, on_progress=on_progress)
+    batches = _batches(source, _stream_options(options, shipped=False), options)
+    return source, tuple(batches[: options.sessions])
+
+
+def _batches(
+    source: FrameSource,
+    stream: StreamOptions,
+    options: SimulateOptions,
+    *,
+    known: frozenset[int] = frozenset(),
+) -> list[Batch]:
+    own = _uses_own_stream(options.protocol, source)
+    make = _STREAMS[options.protocol] if own else make_stream
+    return make(source, stream, known=known)
 
 
 def is_ni(source: FrameSource) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,7 @@ from lrtflite_firmware_sim.reporting.results import (
     StartResult,
 )
 from lrtflite_firmware_sim.reporting.summary import diagnosis_notes
+from lrtflite_firmware_sim.stored_latents import StoredLatents
 from lrtflite_firmware_sim.strangers import Strangers
 from lrtflite_firmware_sim.watcher import Watcher
 
@@ -79,10 +81,11 @@ class Run:
         watcher: Watcher,
         *,
         demo: bool,
+        stored: StoredLatents | None = None,
     ) -> None:
         self.judged: list[_Judged] = []
         self._bundle, self._device, self._plan, self._watcher = bundle, device, plan, watcher
-        self._options, self._demo = options, demo
+        self._options, self._demo, self._stored = options, demo, stored
         self._classes = plan.source.classes
         # Forgetting is shown for the classes that the bundle shipped with, else for the first ones.
         known = frozenset(device.opened.learned)
@@ -115,9 +118,10 @@ class Run:
                 self._plan.source,
                 self._device,
                 self._bundle.manifest,
+                stored=self._stored,
                 on_progress=self._watcher.testing,
             )
-            self._strangers = Strangers(self._held_out.truth)
+            self._strangers = Strangers(self._held_out.truth, default=self._bundle.manifest.unknown)
             if not self._held_out.is_extracted:
                 self._notes.append(TEST_NOTE)
                 self._watcher.note(TEST_NOTE)
@@ -133,15 +137,22 @@ class Run:
     def _learn(self, batch: Batch) -> SessionReport:
         names = [self._classes[label] for label in batch.classes]
         self._watcher.learning(names)
-
-        report = self._device.learn(
-            batch.frames(),
-            [self._classes[label] for label in batch.labels],
-            training=self._plan.training,
-            diagnose=self._options.diagnose,
-            on_frame=lambda n: self._watcher.step(Progress(Phase.EXTRACT, n, len(batch))),
-            on_progress=self._watcher.step,
-        )
+        labels = [self._classes[label] for label in batch.labels]
+        given: dict[str, Any] = {
+            "training": self._plan.training,
+            "diagnose": self._options.diagnose,
+            "on_progress": self._watcher.step,
+        }
+        if self._stored is not None:
+            rows = self._stored.of_parts(batch.parts)
+            report = self._device.learn_stored(self._stored.file, rows, labels, **given)
+        else:
+            report = self._device.learn(
+                batch.frames(),
+                labels,
+                on_frame=lambda n: self._watcher.step(Progress(Phase.EXTRACT, n, len(batch))),
+                **given,
+            )
         for note in report.notes:
             self._notes.append(f"Session {len(self.judged) + 1}: {note}.")
             self._watcher.note(self._notes[-1])
@@ -274,6 +285,8 @@ class Run:
             rival=self._options.rival,
             unknown=self._strangers.answers(),
             improve=self._improve(first_rows),
+            class_accuracy=tuple(tuple(map(float, row)) for row in history),
+            phase_ms={phase: sum(values) for phase, values in self._timings().items()},
             incomplete=None if stopped_by is None else self._how_it_ended(stopped_by),
         )
 
@@ -287,13 +300,19 @@ class Run:
         return tuple(action.text for action in for_confused(found, what="test frame"))
 
     def _latency(self) -> dict[str, Spread]:
+        # A run that was stopped has not timed any prediction.
+        timings = {**self._timings(), Phase.INFER: self._predictions}
+        spread = {phase: Spread.of(values) for phase, values in timings.items() if values}
+        stored = {} if self._stored is None else {Phase.EXTRACT: self._stored.extract_ms}
+        return {**stored, **spread}
+
+    def _timings(self) -> dict[str, list[float]]:
+        """Return the milliseconds of each run of each phase of the sessions."""
         timings: defaultdict[str, list[float]] = defaultdict(list)
         for judged in self.judged:
             for phase, values in judged.timings.items():
                 timings[phase] += values
-        # A run that was stopped has not timed any prediction.
-        timings[Phase.INFER] = self._predictions
-        return {phase: Spread.of(values) for phase, values in timings.items() if values}
+        return dict(timings)
 
     def _how_it_ended(self, error: BaseException) -> str:
         where = f"after {len(self.judged)} of {len(self._plan.batches)} sessions"

@@ -62,6 +62,8 @@ class Manifest:
     created: str | None = None
     replaces: str | None = None
     unknown: float | None = None
+    second_layer: str | None = None
+    crop: float | None = None
     format: int = BUNDLE_FORMAT
 
     @property
@@ -122,7 +124,7 @@ class Manifest:
 # Fields about a bundle as a whole, one line of text each.
 ABOUT = ("name", "version", "created", "replaces")
 # Fields that only some bundles have. Every other field of a Manifest is a base field.
-OPTIONAL = ("quantisation", "unknown", *ABOUT)
+OPTIONAL = ("quantisation", "unknown", "second_layer", "crop", *ABOUT)
 # Fields beyond the base ones that a reader must know, by their names in `requires`, with the
 # condition under which a manifest needs them. A name is the path of a field, "feeding.NAME". To add
 # one, add its line here; this version then reads it, and writes it into `requires` where needed.

@@ -96,7 +96,7 @@ def _values(read: dict[str, Any]) -> dict[str, Any]:
         (_TEXTS, lambda value: isinstance(value, str)),
         (_FLAGS, lambda value: isinstance(value, bool)),
         (_DTYPES, lambda value: value in LATENT_DTYPES),
-        (ABOUT, is_line),
+        ((*ABOUT, "second_layer"), is_line),
     )
     for names, is_fine in checks:
         for name in names:
@@ -124,7 +124,8 @@ def _values(read: dict[str, Any]) -> dict[str, Any]:
         "files": {name: _file(name, value) for name, value in found["files"].items()},
         "measured": None if found["measured"] is None else Costs.from_json(found["measured"]),
         "quantisation": _quantisation(found),
-        "unknown": _unknown(found.get("unknown")),
+        "unknown": _share("unknown", found),
+        "crop": _share("crop", found),
     }
 
 
@@ -139,8 +140,9 @@ def _quantisation(found: Mapping[str, Any]) -> Quantisation | None:
     return read
 
 
-def _unknown(found: Any) -> float | None:
-    return None if found is None else real_number("unknown", found, most=1.0)
+def _share(name: str, found: Mapping[str, Any]) -> float | None:
+    value = found.get(name)
+    return None if value is None else real_number(name, value, most=1.0)
 
 
 def _feeding(found: Any) -> Feeding:

@@ -8,6 +8,7 @@ import tensorflow as tf
 import tf_keras as keras
 
 from lrtflite.host.inverted_residuals import inverted_residuals
+from lrtflite.networks.architecture import RELU6
 from lrtflite.networks.efficientnet_lite0 import CONV1_FILTERS, LAST_FILTERS, blocks
 
 
@@ -21,7 +22,7 @@ def efficientnet_lite0(
     alpha: float = 1.0,
     input_size: int = 128,
     classes: int = 50,
-    activation: str = "relu6",
+    activation: str = RELU6,
 ) -> keras.Model:
     """Build EfficientNet-Lite0, from scaled frames to logits; see `inverted_residuals`.
 

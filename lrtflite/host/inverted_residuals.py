@@ -8,7 +8,7 @@ from typing import Any
 import tf_keras as keras
 
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.host.mobilenet import ClassSlots, check_build, conv_name, norm_name
+from lrtflite.host.mobilenet import ClassSlots, activated, check_build, conv_name, norm_name
 from lrtflite.networks.inverted_residuals import CLASSIFIER, Block
 
 
@@ -43,11 +43,10 @@ def inverted_residuals(
     Shapes: `(N, input_size, input_size, 3) float32` to `(N, classes) float32` logits.
     """
     check_build(alpha, input_size, classes, activation, classifier=CLASSIFIER)
-    limit = 6.0 if activation == "relu6" else None
 
     def unit(x: Any, name: str, convolution: keras.layers.Layer) -> Any:
         x = BatchRenorm(name=norm_name(name))(convolution(x))
-        return keras.layers.ReLU(limit, name=name)(x)
+        return activated(x, activation, name=name)
 
     def block(x: Any, entry: Block) -> Any:
         y, name = x, entry.name

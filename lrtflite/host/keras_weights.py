@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from lrtflite.files.keras import KerasFile, part_of
 from lrtflite.host.family import Family
+from lrtflite.networks.architecture import ACTIVATIONS, RELU, RELU6
 from lrtflite.photos.batch_norm_folding import EPSILON, PUBLISHED_EPSILON
 
 # Weights by class of layer, in the order in which a `.keras` file numbers them.
@@ -27,11 +28,14 @@ PARTS = {
 
 @dataclass(frozen=True)
 class BackboneWeights:
-    """The weights below the classifier: float32 arrays under keras.applications' names."""
+    """The weights below the classifier: float32 arrays under keras.applications' names.
+
+    `activation` is that of the network that was trained; None if the file does not say.
+    """
 
     arrays: Mapping[str, NDArray[np.float32]]
     epsilon: float = PUBLISHED_EPSILON
-    activation: str = "relu6"
+    activation: str | None = None
 
 
 @dataclass(frozen=True)
@@ -88,15 +92,24 @@ def backbone_of(file: KerasFile, family: Family) -> BackboneWeights:
         )
         return BackboneWeights(wanted, EPSILON if ours else PUBLISHED_EPSILON)
     layers = saved_layers(file)
+    activation = _saved_activation(layers)
     norms = [layer for layer in layers if layer.kind == "BatchRenorm"]
     if not norms:
-        return BackboneWeights(wanted)
+        return BackboneWeights(wanted, activation=activation)
     # INVARIANT: a family gives every norm the same epsilon, every unit the same activation.
-    bounded = any(layer.config.get("max_value") is not None for layer in layers)
     epsilon = float(norms[0].config["epsilon"])
     if not (math.isfinite(epsilon) and epsilon > 0):
         raise ValueError(f"an epsilon of {epsilon}")
-    return BackboneWeights(wanted, epsilon, "relu6" if bounded else "relu")
+    return BackboneWeights(wanted, epsilon, activation)
+
+
+def _saved_activation(layers: list[SavedLayer]) -> str | None:
+    """Return the activation of a configuration's layers, or None if none of them has one."""
+    found = [str(each.config.get("activation")) for each in layers if each.kind == "Activation"]
+    for each in layers:
+        if each.kind == "ReLU":
+            found.append(RELU if each.config.get("max_value") is None else RELU6)
+    return next((name for name in ACTIVATIONS if name in found), None)
 
 
 def _by_number(file: KerasFile, family: Family) -> Iterator[tuple[str, NDArray[np.float32]]]:

@@ -10,10 +10,8 @@ import tf_keras as keras
 
 from lrtflite.errors import ModelError
 from lrtflite.host.batch_renorm import BatchRenorm
-from lrtflite.networks.architecture import MAX_CLASSES
+from lrtflite.networks.architecture import ACTIVATIONS, MAX_CLASSES, RELU6
 from lrtflite.networks.mobilenet_v1 import BLOCKS, CONV1_FILTERS, check_network
-
-ACTIVATIONS = ("relu6", "relu")
 
 
 def conv_name(layer: str) -> str:
@@ -40,11 +38,12 @@ def check_build(
         raise ModelError(
             f"Expected 0 (no {classifier}) to {MAX_CLASSES:,} classes, got {classes:,}",
         )
-    if activation not in ACTIVATIONS:
-        raise ModelError(
-            f"Expected activation {' or '.join(ACTIVATIONS)}, got {activation!r}",
-            "choose one of these",
-        )
+    ACTIVATIONS.check(activation)
+
+
+def activated(x: Any, activation: str, *, name: str) -> Any:
+    """Return the output of ReLU6 or ReLU, as a layer called `name`."""
+    return keras.layers.ReLU(ACTIVATIONS.choose(activation), name=name)(x)
 
 
 def mobilenet_v1(
@@ -52,7 +51,7 @@ def mobilenet_v1(
     alpha: float = 1.0,
     input_size: int = 128,
     classes: int = 50,
-    activation: str = "relu6",
+    activation: str = RELU6,
 ) -> keras.Model:
     """Build MobileNetV1, from scaled frames (see `scale_frames`) to logits.
 
@@ -73,7 +72,7 @@ def mobilenet_v1(
     def unit(name: str, x: Any, convolution: Callable[..., keras.layers.Layer]) -> Any:
         x = convolution(name=conv_name(name), use_bias=False)(x)
         x = BatchRenorm(name=norm_name(name))(x)
-        return keras.layers.ReLU(6.0 if activation == "relu6" else None, name=name)(x)
+        return activated(x, activation, name=name)
 
     def conv3x3(**options: Any) -> keras.layers.Layer:
         filters = int(CONV1_FILTERS * alpha)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tf_keras as keras
 
 from lrtflite.host.inverted_residuals import inverted_residuals
+from lrtflite.networks.architecture import RELU6
 from lrtflite.networks.mobilenet_v2 import blocks, first_width, last_width
 
 
@@ -13,7 +14,7 @@ def mobilenet_v2(
     alpha: float = 1.0,
     input_size: int = 128,
     classes: int = 50,
-    activation: str = "relu6",
+    activation: str = RELU6,
 ) -> keras.Model:
     """Build MobileNetV2, from frames of `scale_frames` to logits; see `inverted_residuals`.
 

@@ -36,16 +36,25 @@ class Network:
         """Return the length of the classifier's input, for the learning rate of the last layer."""
         return float(self.features(layer))
 
-    def output(self, layer: str, *, pooled: bool = False) -> Any:
-        """Return the output of a layer as a Keras tensor, or its average over all pixels."""
+    def output(self, layer: str, *, pooled: bool = False, second: str | None = None) -> Any:
+        """Return the output of a layer as a Keras tensor, or its average over all pixels.
+
+        With `second`, the average of that layer follows it in one vector.
+        """
+        output = self._average(layer, "--pooled") if pooled else self.layer(layer).output
+        if second is None:
+            return output
+        return keras.layers.Concatenate()([output, self._average(second, "--and")])
+
+    def _average(self, layer: str, option: str) -> Any:
         output = self.layer(layer).output
-        if pooled and len(output.shape) != 4:
+        if len(output.shape) != 4:
             raise ModelError(
-                f"Expected a layer whose output is an image with --pooled, got {layer!r}, whose "
+                f"Expected a layer whose output is an image with {option}, got {layer!r}, whose "
                 "output is a vector",
-                "leave --pooled out",
+                f"leave {option} out, or choose a lower layer",
             )
-        return keras.layers.GlobalAveragePooling2D()(output) if pooled else output
+        return keras.layers.GlobalAveragePooling2D()(output)
 
     @property
     def classifier(self) -> Any | None:

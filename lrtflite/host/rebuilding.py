@@ -27,6 +27,7 @@ from lrtflite.host.keras_weights import (
     saved_layers,
 )
 from lrtflite.host.mobilenet import ClassSlots
+from lrtflite.networks.architecture import RELU6
 
 # Values of a layer that decide what it computes, where its class has them.
 _VALUES = (
@@ -94,7 +95,7 @@ def _build(
         alpha=family.find_alpha(found.arrays),
         input_size=height,
         classes=classes,
-        activation=found.activation,
+        activation=found.activation or RELU6,
     )
 
 

@@ -29,8 +29,8 @@ from lrtflite.files.zip import MALFORMED
 from lrtflite.host.batch_renorm import BatchRenorm
 from lrtflite.host.family import MOBILENET_V1_FAMILY, Family
 from lrtflite.host.keras_weights import BackboneWeights, backbone_of
-from lrtflite.host.mobilenet import ACTIVATIONS
 from lrtflite.host.model_file import writing_model
+from lrtflite.networks.architecture import ACTIVATIONS, RELU, RELU6
 from lrtflite.photos.batch_norm_folding import PUBLISHED_EPSILON
 
 # Maximum number of bytes in a file, and of arrays that an `.npz` file unpacks to: the widest
@@ -68,7 +68,7 @@ def read_with_digest(path: Path, family: Family) -> tuple[BackboneWeights, str]:
         content = read_given(path, most=MAX_BYTES)
         if path.suffix == PYTORCH:
             assert family.read_pytorch is not None
-            weights = BackboneWeights(family.read_pytorch(path, content))
+            weights = BackboneWeights(family.read_pytorch(path, content), activation=RELU6)
         else:
             weights = parse_weights(content, path.suffix, family)
     except MALFORMED as error:
@@ -114,12 +114,12 @@ def from_model(model: keras.Model, family: Family) -> BackboneWeights:
             for weight in layer.weights
         ),
     )
-    norms = [layer for layer in model.layers if isinstance(layer, BatchRenorm)]
-    if not norms:
-        return BackboneWeights(arrays)
     # INVARIANT: a family gives every norm the same epsilon, every unit the same activation.
     bounded = any(getattr(layer, "max_value", None) is not None for layer in model.layers)
-    return BackboneWeights(arrays, norms[0].epsilon, "relu6" if bounded else "relu")
+    activation = RELU6 if bounded else RELU
+    norms = [layer for layer in model.layers if isinstance(layer, BatchRenorm)]
+    epsilon = norms[0].epsilon if norms else PUBLISHED_EPSILON
+    return BackboneWeights(arrays, epsilon, activation)
 
 
 def _wanted(
@@ -134,9 +134,11 @@ def _parse_npz(content: bytes, family: Family) -> BackboneWeights:
     names = {*family.weight_names, "bn_epsilon", "activation"}
     arrays = read_npz(content, most=MAX_UNPACKED, names=names)
     epsilon = float(arrays.pop("bn_epsilon", np.asarray(PUBLISHED_EPSILON)))
-    activation = str(arrays.pop("activation", np.asarray("relu6")))
-    if not (math.isfinite(epsilon) and epsilon > 0) or activation not in ACTIVATIONS:
-        raise ValueError(f"epsilon {epsilon} with {activation[:40]!r}")
+    activation = str(arrays.pop("activation")) if "activation" in arrays else None
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ValueError(f"an epsilon of {epsilon}")
+    if activation is not None and activation not in ACTIVATIONS:
+        raise ValueError(f"an activation {activation[:40]!r}")
     return BackboneWeights(_wanted(family, arrays.items()), epsilon, activation)
 
 

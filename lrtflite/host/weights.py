@@ -25,6 +25,7 @@ from lrtflite.host.weight_files import (
     read_with_digest,
     write_weights,
 )
+from lrtflite.networks.architecture import RELU, RELU6
 from lrtflite.photos.batch_norm_folding import with_epsilon
 from lrtflite.photos.weights import origin_of
 
@@ -50,7 +51,8 @@ def mobilenet_with_weights(
         alpha: width; None uses the weights' own (1.0 for "imagenet" and "none").
         input_size: side of the square input.
         classes: slots of the classifier, whose weights stay random; 0 leaves it out.
-        activation: "relu6" or "relu"; None uses the weights' own.
+        activation: one of `ACTIVATIONS`; None uses the weights' own, or ReLU6 if their file does
+            not say.
     """
     architecture = family.architecture
     if weights == "demo" and weights not in architecture.named_weights:
@@ -68,7 +70,7 @@ def mobilenet_with_weights(
         alpha=1.0 if alpha is None else alpha,
         input_size=input_size,
         classes=classes,
-        activation=activation or "relu6",
+        activation=activation or RELU6,
     )
     if read is None:
         return model, load_weights(model, weights)
@@ -76,33 +78,47 @@ def mobilenet_with_weights(
     return model, origin
 
 
-def build_mobilenet_v1(*, weights: str, alpha: float | None, input_size: int) -> Network:
+def build_mobilenet_v1(
+    *, weights: str, alpha: float | None, input_size: int, activation: str | None = None
+) -> Network:
     """Build MobileNetV1 for conversion, without a classifier; see `mobilenet_with_weights`."""
-    return _network(MOBILENET_V1_FAMILY, weights, alpha, input_size)
+    return _network(MOBILENET_V1_FAMILY, weights, alpha, input_size, activation)
 
 
-def build_mobilenet_v2(*, weights: str, alpha: float | None, input_size: int) -> Network:
+def build_mobilenet_v2(
+    *, weights: str, alpha: float | None, input_size: int, activation: str | None = None
+) -> Network:
     """Build MobileNetV2 for conversion, without a classifier; see `mobilenet_with_weights`."""
-    return _network(MOBILENET_V2_FAMILY, weights, alpha, input_size)
+    return _network(MOBILENET_V2_FAMILY, weights, alpha, input_size, activation)
 
 
-def build_efficientnet_lite0(*, weights: str, alpha: float | None, input_size: int) -> Network:
+def build_efficientnet_lite0(
+    *, weights: str, alpha: float | None, input_size: int, activation: str | None = None
+) -> Network:
     """Build EfficientNet-Lite0 for conversion, without a classifier; see `mobilenet_with_weights`.
 
     Its published weights come from a package.
     """
-    return _network(EFFICIENTNET_LITE0_FAMILY, weights, alpha, input_size)
+    return _network(EFFICIENTNET_LITE0_FAMILY, weights, alpha, input_size, activation)
 
 
-def _network(family: Family, weights: str, alpha: float | None, input_size: int) -> Network:
+def _network(
+    family: Family, weights: str, alpha: float | None, input_size: int, activation: str | None
+) -> Network:
     model, origin = mobilenet_with_weights(
-        family, weights=weights, alpha=alpha, input_size=input_size, classes=0
+        family,
+        weights=weights,
+        alpha=alpha,
+        input_size=input_size,
+        classes=0,
+        activation=activation,
     )
-    width = alpha or family.find_alpha(from_model(model, family).arrays)
-    architecture = family.architecture
-    return Network(
-        architecture, model, family.scale, f"{architecture.title} alpha {width:g}, {origin}"
-    )
+    found = from_model(model, family)
+    width = alpha or family.find_alpha(found.arrays)
+    title = f"{family.architecture.title} alpha {width:g}"
+    # A bundle of the default names no activation, as before there was a choice.
+    title += " with ReLU" if found.activation == RELU else ""
+    return Network(family.architecture, model, family.scale, f"{title}, {origin}")
 
 
 def load_weights(model: keras.Model, weights: str) -> str:
@@ -187,7 +203,7 @@ def _assign(model: keras.Model, found: BackboneWeights, origin: str) -> None:
                 f"in {origin}: {name} is {found.arrays[name].shape}, not {array.shape}",
                 f"use --alpha {alphas[1]:g}",
             )
-    if found.activation != own.activation:
+    if found.activation not in (None, own.activation):
         raise ModelError(
             f"Expected weights trained with {own.activation}, got {found.activation} in {origin}",
             f"use --activation {found.activation}",

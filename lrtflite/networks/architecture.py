@@ -15,6 +15,9 @@ from lrtflite.tables.table import Table
 
 # Maximum number of class slots in a head.
 MAX_CLASSES = 100_000
+# Activations after each convolution with their upper limits, the default first.
+RELU6, RELU = "relu6", "relu"
+ACTIVATIONS: Table[float | None] = Table("activation", {RELU6: 6.0, RELU: None})
 
 
 def refuse_unknown_layer(name: str, layers: tuple[str, ...]) -> None:
@@ -44,14 +47,17 @@ class Architecture:
         lowest_quick: lowest replay layer for which a trunk trains with the quick rates.
         refit_layer: layer whose average a closed form above a trunk is solved on; empty for the
             pooled layer. Replay layers at or above it use the pooled layer too.
+        second_layer: layer that a second closed form next to the pooled layer gains most from;
+            empty if no study has found one.
         build: "module:function" that returns the `Network`, from the keywords `weights`, `alpha`
-            and `input_size`.
+            and `input_size`, and from `activation` if that can be chosen.
         named_weights: weights that have a name, the default first; any other weights are a file.
         freeze_below: layer at and below which host training of a first batch freezes the network by
             default; empty for the pooled layer.
         weights_packages: packages with the weights "imagenet", by the names of
             `lrtflite.system.extras`; none if they are a download.
         explain_layer: raises a ModelError with better advice for some names of other layers.
+        activation_varies: whether the network can be built with each of `ACTIVATIONS`.
     """
 
     name: str
@@ -63,9 +69,11 @@ class Architecture:
     build: str
     named_weights: tuple[str, ...] = ("none",)
     refit_layer: str = ""
+    second_layer: str = ""
     freeze_below: str = ""
     weights_packages: tuple[str, ...] = ()
     explain_layer: Callable[[str], None] | None = None
+    activation_varies: bool = False
 
     @property
     def pooled(self) -> str:

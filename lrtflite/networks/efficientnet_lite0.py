@@ -58,6 +58,7 @@ EFFICIENTNET_LITE0 = Architecture(
     named_weights=("imagenet", "none"),
     weights_packages=(PACKAGE,),
     explain_layer=_explain_layer,
+    activation_varies=True,
     # As in MobileNetV1, the last 1x1 convolution trains.
     freeze_below="block_15",
 )

@@ -98,9 +98,11 @@ MOBILENET_V1 = Architecture(
     build="lrtflite.host.weights:build_mobilenet_v1",
     named_weights=("demo", "imagenet", "none"),
     explain_layer=_explain_layer,
+    activation_varies=True,
     # Its average is a better vector than pool6 where the backbone does not fit, and saves two
     # convolutions (docs/studies/closed-form.md).
     refit_layer="conv5_6/sep",
+    second_layer="conv5_6/sep",
     # docs/studies/host-training.md
     freeze_below="conv6/dw",
 )

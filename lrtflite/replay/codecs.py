@@ -27,7 +27,7 @@ class LatentForm:
     shape: tuple[int, ...]
     extracted: np.dtype[Any]  # dtype from `extract`
     trained: np.dtype[Any]  # dtype for `infer`, `train` and `gather`
-    range: tuple[float, float]  # smallest and largest value
+    range: tuple[float, float]  # limits, which may be far beyond the values of usual latents
     zero: int = 0  # value that stands for 0, in int8 latents
 
 

@@ -56,7 +56,10 @@ class Table(Mapping[str, Entry], Generic[Entry]):
         if name not in self:
             near = get_close_matches(str(name), list(self), n=1)
             advice = f"did you mean {near[0]!r}?" if near else "choose one of these"
-            raise InputError(f"Expected a {self.kind} of {', '.join(self)}, got {name!r}", advice)
+            article = "an" if self.kind[0] in "aeiou" else "a"
+            raise InputError(
+                f"Expected {article} {self.kind} of {', '.join(self)}, got {name!r}", advice
+            )
 
     def __getitem__(self, name: str) -> Entry:
         load_plugins()

@@ -23,7 +23,11 @@ from lrtflite.errors import DataError
         ("folder:{}?test=", "Expected key=value after the \\?"),
         ("core50:{}?stride=0", "Expected stride as a whole number of at least 1, got '0'"),
         ("core50:{}?run=x", "Expected run as a whole number of at least 0, got 'x'"),
-        ("core50:{}?protocol=100", "Expected protocol=79, 196, 391 or nic, got '100'"),
+        (
+            "core50:{}?protocol=all",
+            "Expected protocol=79, 196, 391, nic, or the number of sessions of an exported "
+            "stream, got 'all'",
+        ),
         ("synthetic?frames=0", "Expected frames as a whole number of at least 1, got '0'"),
         ("synthetic?clips=1", "Expected one of frames, test_frames, classes after synthetic\\?"),
     ],

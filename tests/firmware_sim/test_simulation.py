@@ -16,7 +16,7 @@ from lrtflite.errors import BundleError
 from lrtflite.runtime.model import describe_runtime, installed_runtimes
 from lrtflite_firmware_sim import SimulateOptions, Simulation, simulate
 
-TIMED = ("latency_ms", "session_ms", "session_ms_p50", "peak_ram_mb")
+TIMED = ("latency_ms", "phase_ms", "session_ms", "session_ms_p50", "peak_ram_mb")
 
 
 def learned(result: Simulation) -> dict[str, Any]:

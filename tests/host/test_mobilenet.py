@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tf_keras as keras
 
-from lrtflite.errors import ModelError
+from lrtflite.errors import LrtfliteError, ModelError
 from lrtflite.host.family import MOBILENET_V1_FAMILY
 from lrtflite.host.mobilenet import ClassSlots, mobilenet_v1
 from lrtflite.host.weights import load_weights
@@ -97,7 +97,7 @@ def test_free_slots_give_plain_dot_products() -> None:
     [{"alpha": 0.01}, {"alpha": -1.0}, {"input_size": 16}, {"classes": -1}, {"activation": "gelu"}],
 )
 def test_impossible_networks_are_refused(options: dict[str, float]) -> None:
-    with pytest.raises(ModelError, match=r"^Expected"):
+    with pytest.raises(LrtfliteError, match=r"^Expected"):
         mobilenet_v1(**options)  # type: ignore[arg-type]
 
 

@@ -284,3 +284,59 @@ def test_other_width_and_activation_say_which_option_to_use(
         mobilenet_with_weights(weights=str(tmp_path / "w.npz"), alpha=0.5, input_size=32)
     with pytest.raises(ModelError, match="use --activation relu6"):
         mobilenet_with_weights(weights=str(tmp_path / "w.npz"), activation="relu", input_size=32)
+
+
+def foreign(activation: str) -> keras.Model:
+    """Return a MobileNet of keras.applications with another activation, and random moments."""
+    theirs = keras.applications.MobileNet(
+        (32, 32, 3), include_top=False, weights=None, alpha=0.25, pooling="avg"
+    )
+
+    def with_activation(layer: Any) -> Any:
+        if not isinstance(layer, keras.layers.ReLU):
+            return layer.__class__.from_config(layer.get_config())
+        if activation == "Activation":
+            return keras.layers.Activation("relu", name=layer.name)
+        return keras.layers.ReLU(6.0 if activation == "relu6" else None, name=layer.name)
+
+    model = keras.models.clone_model(theirs, clone_function=with_activation)
+    rng = np.random.default_rng(3)
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.BatchNormalization):
+            layer.gamma.assign(rng.uniform(1, 4, layer.gamma.shape))
+            layer.moving_variance.assign(rng.uniform(0.1, 0.5, layer.gamma.shape))
+    return model
+
+
+@pytest.mark.parametrize("name", ["w.keras", "w.h5"])
+@pytest.mark.parametrize("activation", ["relu", "Activation", "relu6"])
+@pytest.mark.filterwarnings("ignore:You are saving your model as an HDF5 file")
+def test_another_programs_model_keeps_its_activation(
+    tmp_path: Path, activation: str, name: str
+) -> None:
+    theirs = foreign(activation)
+    theirs.save(tmp_path / name)
+    model, _ = mobilenet_with_weights(weights=str(tmp_path / name), input_size=32, classes=0)
+    expected = theirs(FRAMES).numpy()
+    assert (expected.max() > 6) == (activation != "relu6")
+    np.testing.assert_allclose(model(FRAMES), expected, rtol=1e-3, atol=1e-4 * expected.max())
+    other = "relu" if activation == "relu6" else "relu6"
+    with pytest.raises(ModelError, match=f"Expected weights trained with {other}, got relu"):
+        mobilenet_with_weights(weights=str(tmp_path / name), activation=other, input_size=32)
+
+
+def test_arrays_alone_take_the_given_activation_or_relu6(
+    tmp_path: Path, trained: keras.Model
+) -> None:
+    """The package's own files name their activation; those of other programs do not."""
+    write_npz(trained, tmp_path / "own.npz")
+    with np.load(tmp_path / "own.npz") as file:
+        arrays = {name: file[name] for name in file.files if name != "activation"}
+    np.savez(tmp_path / "theirs.npz", **arrays)
+    trained.save_weights(tmp_path / "theirs.h5")
+    for name in ("theirs.npz", "theirs.h5"):
+        for given, limit in ((None, 6.0), ("relu", None), ("relu6", 6.0)):
+            model, _ = mobilenet_with_weights(
+                weights=str(tmp_path / name), input_size=32, classes=0, activation=given
+            )
+            assert model.get_layer("conv6/sep").max_value == limit

@@ -61,8 +61,9 @@ def simulated(bundle: Path, data: str, *words: str) -> dict[str, Any]:
 def test_a_head_codec_policy_and_network_of_their_own(bundle: Path, data: str) -> None:
     result = simulated(bundle, data)
     assert result["policy"] == "ring"
-    # 20 latents of 32 values, one byte each, and a class slot and a mark of four bytes each.
-    assert result["replay_bytes"] == 20 * (32 + 8)
+    # 20 latents of 32 values, one byte each, with a scale of eight bytes, and a class slot and a
+    # mark of four bytes each.
+    assert result["replay_bytes"] == 20 * (32 + 8 + 8)
     # Random convolutions tell four colours apart.
     assert result["final_accuracy"] > 0.9
     # Sums are kept, so nothing is trained and nothing replayed.
@@ -78,11 +79,18 @@ def test_the_plugins_network_trains_with_the_built_in_strategy(tmp_path: Path, d
     manifest = json.loads((out / "manifest.json").read_text())
     assert (manifest["strategy"], manifest["trains_trunk"]) == ("ar1free", True)
     result = simulated(out, data, "--sessions", "2", "--replay-size", "10")
-    # Latents of 24 x 24 x 8 values, one byte each, and a class slot and a mark of four bytes each.
-    assert result["replay_bytes"] == 10 * (24 * 24 * 8 + 8)
+    # Latents of 24 x 24 x 8 values, with a scale, a class slot and a mark, as above.
+    assert result["replay_bytes"] == 10 * (24 * 24 * 8 + 8 + 8)
 
 
 @pytest.mark.parametrize("runtime", ["litert", "tflite"])
+def test_an_activation_cannot_be_chosen_for_it(tmp_path: Path) -> None:
+    done = run("convert", "--network", "two-units", "--activation", "relu", "--out", tmp_path / "b")
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    expected = "Expected a network whose activation can be chosen, got two-units; leave --activ"
+    assert expected in done.stderr
+
+
 def test_it_verifies_on_both_runtimes(bundle: Path, runtime: str) -> None:
     from lrtflite.runtime.model import installed_runtimes
 

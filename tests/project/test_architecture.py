@@ -72,6 +72,10 @@ RULES = {
         frozenset({"numpy", "lrtflite", "lrtflite_firmware_sim"}),
         frozenset({"rich", "matplotlib"}),
     ),
+    "lrtflite_firmware_sim.experiment": Rule(
+        frozenset({"numpy", "lrtflite", "lrtflite_firmware_sim"}),
+        frozenset({"rich", "dask", "distributed", "tomli", "lrtflite_converters"}),
+    ),
     "lrtflite_cli": Rule(
         frozenset({"click", "lrtflite", "lrtflite_cli"}),
         frozenset(
@@ -99,6 +103,8 @@ def sources() -> list[Path]:
 def part_of(path: Path) -> str:
     if (ROOT / "lrtflite" / "host") in path.parents:
         return "lrtflite.host"
+    if (ROOT / "firmware_sim" / "lrtflite_firmware_sim" / "experiment") in path.parents:
+        return "lrtflite_firmware_sim.experiment"
     return next(name for name, folder in OURS.items() if folder in path.parents)
 
 

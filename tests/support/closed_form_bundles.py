@@ -24,7 +24,7 @@ def cloud(kind: int, count: int = 20, *, seed: int = 0) -> np.ndarray:
 
 
 def main(folder: Path) -> None:
-    """Write FOLDER/lda and FOLDER/ncm."""
+    """Write FOLDER/lda and FOLDER/ncm, and FOLDER/two with two layers and crops."""
     from keras_reference import small_network
     from lrtflite_converters.conversion.writing import make_bundle
     from lrtflite_converters.request.options import Conversion
@@ -39,6 +39,10 @@ def main(folder: Path) -> None:
             replay_size=20,
         )
         make_bundle(network, folder / strategy, options=options)
+    two = Conversion(
+        replay_layer="pool6", and_layer="conv5_6/sep", crops=True, classes=SLOTS, replay_size=20
+    )
+    make_bundle(network, folder / "two", options=two)
 
 
 if __name__ == "__main__":

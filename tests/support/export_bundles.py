@@ -13,6 +13,7 @@ SLOTS, SIZE = 6, 32
 # Options of each bundle: those that no other test converts.
 BUNDLES: dict[str, dict[str, Any]] = {
     "deep-lda": {"replay_layer": "conv5_6/dw", "strategy": "lda"},
+    "two": {"replay_layer": "pool6", "and_layer": "conv5_6/sep", "crops": True},
     "adapts": {"replay_layer": "conv5_6/dw", "adapt_moments": True},
 }
 

@@ -13,7 +13,7 @@ from typing import Any
 
 SLOTS, SIZE = 6, 32
 # The last layer by SGD; signed latents in closed form, below which moments adapt; a trunk that
-# begins with a residual block; one of EfficientNet-Lite0, with 5x5 kernels.
+# begins with a residual block, also with ReLU; one of EfficientNet-Lite0, with 5x5 kernels.
 BUNDLES: dict[str, dict[str, Any]] = {
     "last": {"replay_layer": "pool", "strategy": "lwf"},
     "signed": {
@@ -23,6 +23,12 @@ BUNDLES: dict[str, dict[str, Any]] = {
         "adapt_moments": True,
     },
     "deep": {"replay_layer": "block_14", "batch_size": 8, "new_per_batch": 4},
+    "relu": {
+        "activation": "relu",
+        "replay_layer": "block_15",
+        "batch_size": 8,
+        "new_per_batch": 4,
+    },
     "lite0": {
         "network": "efficientnet_lite0",
         "replay_layer": "block_13",
@@ -46,7 +52,8 @@ def main(folder: Path) -> None:
         words = {"network": "mobilenet_v2", **given}
         family = find_family(words.pop("network"))
         keras.utils.set_random_seed(0)
-        model = family.build(alpha=0.1, input_size=SIZE, classes=0)
+        activation = words.pop("activation", "relu6")
+        model = family.build(alpha=0.1, input_size=SIZE, classes=0, activation=activation)
         settle(model, seed=0)
         network = Network(family.architecture, model, family.scale, "a test")
         options = Conversion(

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 SLOTS, SIZE = 6, 32
-# Name of each bundle, with its replay layer and strategy.
-BUNDLES = {
-    "closed": ("pool6", "lda"),
-    "deep": ("conv5_6/sep", "ar1free"),
+# Options of each bundle.
+BUNDLES: dict[str, dict[str, Any]] = {
+    "closed": {"replay_layer": "pool6", "strategy": "lda"},
+    "deep": {"replay_layer": "conv5_6/sep", "strategy": "ar1free"},
+    "two": {"replay_layer": "pool6", "and_layer": "conv5_6/sep", "crops": True},
 }
 
 
@@ -37,10 +39,9 @@ def main(folder: Path) -> None:
 
     network = small_network(seed=0, input_size=SIZE, alpha=1 / 16)
     calibration = Calibration("waves", waves(24, seed=1), np.arange(24) % 3)
-    for name, (layer, strategy) in BUNDLES.items():
+    for name, chosen in BUNDLES.items():
         options = Conversion(
-            replay_layer=layer,
-            strategy=strategy,
+            **chosen,
             classes=SLOTS,
             batch_size=12,
             new_per_batch=4,

@@ -41,13 +41,14 @@ def command(bundle: str, as_json: bool) -> None:
     rows = [
         ("network", f"{manifest.network}, {manifest.backbone}"),
         ("frames", f"{manifest.input_size} x {manifest.input_size} RGB, uint8"),
-        ("replay layer", manifest.replay_layer + (", pooled" if manifest.pooled else "")),
+        ("replay layer", _layers(manifest)),
         ("latent", f"{shape} {manifest.latent_dtype}, {manifest.latent_bytes:,} bytes"),
         (
             "replay memory",
             f"{manifest.replay_size} latents by default, {manifest.policy}, {manifest.codec}",
         ),
         ("strategy", f"{manifest.strategy}, {_trains(manifest)}"),
+        *([] if manifest.unknown is None else [("unknown below", f"{manifest.unknown:g}")]),
         (
             "mini-batch",
             f"{feeding.batch_size} patterns, at most {feeding.new_per_batch} of them new; "
@@ -127,6 +128,14 @@ def _extra(feeding: Feeding) -> str:
         f"; up to {feeding.extra_steps} extra steps, while the mean loss of a pass is "
         f"{feeding.enough_loss:g} or more"
     )
+
+
+def _layers(manifest: Manifest) -> str:
+    """Return the layers that give a latent."""
+    pooled = ", pooled" if manifest.pooled else ""
+    second = f" and {manifest.second_layer}, pooled" if manifest.second_layer else ""
+    crop = f"; mean of whole frames and their centres ({manifest.crop:g})" if manifest.crop else ""
+    return f"{manifest.replay_layer}{pooled}{second}{crop}"
 
 
 def _trains(manifest: Manifest) -> str:

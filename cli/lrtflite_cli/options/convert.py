@@ -12,7 +12,7 @@ from lrtflite.replay.codecs import CODECS
 from lrtflite.tables.table import first_sentence
 from lrtflite_cli.options.data import skip_unreadable
 from lrtflite_cli.options.learner import all_of, memory_options
-from lrtflite_cli.options.network import network_option
+from lrtflite_cli.options.network import activation_option, network_option
 from lrtflite_cli.options.rates import rate_options
 from lrtflite_cli.options.table import table_option
 
@@ -45,6 +45,7 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             help="Average the replay layer's output over all pixels: this makes a small latent, "
             "and only the last layer trains.",
         ),
+        *_views(),
         network_option(help="Network to convert."),
         *_own_model(),
         click.option(
@@ -58,12 +59,31 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
             help="Width of the network, relative to the paper's.",
             show_default="the weights' own",
         ),
+        activation_option(),
         click.option(
             "--input-size",
             type=int,
             default=128,
             show_default=True,
             help="Side of the square frames, in pixels.",
+        ),
+    )
+
+
+def _views() -> tuple[Callable[[Any], Any], ...]:
+    return (
+        click.option(
+            "--and",
+            "and_layer",
+            metavar="LAYER",
+            help="Second, lower layer, whose average over all pixels joins the latent. lda solves "
+            "each layer on its own and adds their scores.",
+        ),
+        click.option(
+            "--crops",
+            is_flag=True,
+            help="Average the latent of a frame with that of its enlarged centre, when teaching "
+            "and when answering. It is right more often, and takes twice the time per frame.",
         ),
     )
 

@@ -20,7 +20,7 @@ def simulate_options() -> Callable[[Any], Any]:
 
     return all_of(
         dataset_option(default="synthetic"),
-        _protocol(),
+        protocol_option(),
         click.option(
             "--sessions", type=POSITIVE, help="Stop after this many sessions.", show_default="all"
         ),
@@ -29,7 +29,7 @@ def simulate_options() -> Callable[[Any], Any]:
         ),
         rate_options(epochs=f"bundle's; app: {APP_EPOCHS}", lr="bundle's"),
         split_seed_option,
-        *_stream(),
+        *stream_options(),
         _rival(),
         click.option(
             "--diagnose",
@@ -47,7 +47,8 @@ def simulate_options() -> Callable[[Any], Any]:
     )
 
 
-def _protocol() -> Callable[[Any], Any]:
+def protocol_option() -> Callable[[Any], Any]:
+    """Add --protocol."""
     from lrtflite_firmware_sim import plan
 
     return click.option(
@@ -77,7 +78,8 @@ def _rival() -> Callable[[Any], Any]:
     )
 
 
-def _stream() -> tuple[Callable[[Any], Any], ...]:
+def stream_options() -> tuple[Callable[[Any], Any], ...]:
+    """Return the options that decide the sessions of a stream."""
     from lrtflite.data import StreamOptions
     from lrtflite_firmware_sim.plan import APP_FRAMES, APP_VISITS, NI_VISITS
 

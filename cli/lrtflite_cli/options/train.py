@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from lrtflite.networks.architecture import NETWORKS
-from lrtflite_cli.options.network import network_option
+from lrtflite_cli.options.network import activation_option, network_option
 
 if TYPE_CHECKING:
     from lrtflite.host.training import TrainOptions
@@ -30,12 +30,7 @@ _OPTIONS = (
         help="Width of the network, relative to the paper's.",
         show_default="the weights' own; 0.25 for a backbone",
     ),
-    click.option(
-        "--activation",
-        type=click.Choice(["relu6", "relu"]),
-        help="Activation after each convolution.",
-        show_default="the weights' own",
-    ),
+    activation_option(),
     click.option(
         "--freeze-below",
         metavar="LAYER",

@@ -131,7 +131,10 @@ def find_network(source: Source) -> Network:
         return Network(architecture, model, find_family(source.network).scale, origin)
     module, _, function = architecture.build.partition(":")
     build: Callable[..., Network] = getattr(import_module(module), function)
-    return build(weights=source.named_weights, alpha=source.alpha, input_size=source.input_size)
+    chosen = {"activation": source.activation} if architecture.activation_varies else {}
+    return build(
+        weights=source.named_weights, alpha=source.alpha, input_size=source.input_size, **chosen
+    )
 
 
 def _batch(source: Source, network: Network, count: int) -> FirstBatch | None:

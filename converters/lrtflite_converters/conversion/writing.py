@@ -35,6 +35,7 @@ from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.blocks.split import blocks_above, blocks_below
 from lrtflite_converters.conversion import on_device
 from lrtflite_converters.conversion.golden import check_latents, check_split, golden_vectors
+from lrtflite_converters.features.crops import CROP
 from lrtflite_converters.features.features import AdaptingFeatures, Features
 from lrtflite_converters.features.latent_range import latent_range
 from lrtflite_converters.foreign.features import ForeignFeatures
@@ -133,7 +134,7 @@ def split_network(
     training = options.training(network.strength(layer if pooled else None))
     feeding = training.feeding
     features = exact = _float_features(network, options, group=feeding.new_per_batch)
-    quantised = options.quantise
+    quantised, second = options.quantise, options.and_layer
     if quantised is not None:
         check_latents(network, exact)
         if calibration is None or calibration.size != network.input_size:
@@ -143,19 +144,18 @@ def split_network(
     top, train_depthwise = strategy.top(place), options.train_depthwise
     above = blocks_above(network, layer, train_depthwise=train_depthwise, top=top)
     original = blocks_above(network, layer, train_depthwise=False)
+    is_vector = pooled or second is not None
     trunk = Trunk(
-        Chain((), features.latent_shape) if pooled else above,
+        Chain((), features.latent_shape) if is_vector else above,
         scale=features.head_scale,
         latent_dtype=tf.dtypes.as_dtype(features.latent_dtype),
     )
     learned: Sequence[str] = getattr(network.classifier, "labels", ())
     labels = slot_labels(options, learned)
-    head = make_head(options, training, trunk, slots=len(labels), original=original)
-    if learned and not pooled:
-        fc7, free = network.classifier, len(labels) - len(learned)
-        assert fc7 is not None
-        weights = np.pad(fc7.kernel.numpy().T[: len(learned)], ((0, free), (0, 0)))
-        head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
+    lengths, slots = _lengths(network, options), len(labels)
+    head = make_head(options, training, trunk, slots=slots, original=original, parts=lengths)
+    if learned and not is_vector:
+        _start_from_classifier(head, network.classifier, learned=len(learned), slots=slots)
     found = None
     if isinstance(features, QuantisedFeatures):
         assert quantised is not None
@@ -169,15 +169,35 @@ def split_network(
         labels=labels,
         training=_taken(training, options, features, head),
         input_size=network.input_size,
-        latent_range=latent_range(network, layer) if found is None else whole_range,
+        latent_range=latent_range(network, layer, second=second) if found is None else whole_range,
         origin=network.origin,
         exact=exact,
         quantisation=found,
     )
 
 
+def _start_from_classifier(head: Head, fc7: Any, *, learned: int, slots: int) -> None:
+    free = slots - learned
+    weights = np.pad(fc7.kernel.numpy().T[:learned], ((0, free), (0, 0)))
+    head.start_from(weights, np.pad(np.array(fc7.counts, np.float32), (0, free)))
+
+
+def _lengths(network: Network, options: Conversion) -> tuple[int, ...]:
+    """Return the lengths of the vectors in a latent of two layers."""
+    if options.and_layer is None:
+        return ()
+    first = network.features(options.layer if options.pooled else None)
+    return first, network.features(options.and_layer)
+
+
 def make_head(
-    options: Conversion, training: Training, trunk: Trunk, *, slots: int, original: Chain
+    options: Conversion,
+    training: Training,
+    trunk: Trunk,
+    *,
+    slots: int,
+    original: Chain,
+    parts: tuple[int, ...] = (),
 ) -> Head:
     """Return the head of the chosen strategy; see `HeadPlan`."""
     strategy = options.chosen_strategy
@@ -189,6 +209,7 @@ def make_head(
         regulariser=REGULARISERS.choose(strategy.regulariser)(),
         first_rates="first_lr" in training.rates,
         original=original,
+        parts=parts,
     )
     return HEADS.choose(strategy.head_at(options.place(trunk.features)))(plan)
 
@@ -196,7 +217,9 @@ def make_head(
 def _float_features(network: Network, options: Conversion, *, group: int) -> Features:
     layer, pooled = options.layer, options.pooled
     if not options.adapt_moments:
-        return Features(network, layer, pooled=pooled)
+        return Features(
+            network, layer, pooled=pooled, second=options.and_layer, crops=options.crops
+        )
     below = blocks_below(network, layer, pooled=pooled)
     if not below.moments:
         raise ModelError(
@@ -224,10 +247,13 @@ def _taken(training: Training, options: Conversion, *models: SignedModule) -> Tr
 
 def _manifest(options: Conversion, parts: SplitNetwork) -> Manifest:
     replay_size, policy, codec = options.memory
+    reports_familiarity = "familiarity" in parts.head.signatures["infer"].outputs
     return Manifest(
         network=options.architecture.name,
         replay_layer=options.layer,
         pooled=options.pooled,
+        second_layer=options.and_layer,
+        crop=CROP if options.crops else None,
         strategy=options.strategy_name,
         input_size=parts.input_size,
         latent_shape=parts.features.latent_shape,
@@ -246,6 +272,7 @@ def _manifest(options: Conversion, parts: SplitNetwork) -> Manifest:
         adapt_moments=options.adapt_moments,
         train_depthwise=options.train_depthwise,
         backbone=parts.origin,
+        unknown=options.chosen_strategy.unknown if reports_familiarity else None,
         tools={name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
     )
 

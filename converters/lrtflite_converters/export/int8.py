@@ -37,7 +37,9 @@ QUANTISABLE = frozenset(
         Code.RELU,
         Code.RELU6,
         Code.RESHAPE,
+        Code.RESIZE_BILINEAR,
         Code.SOFTMAX,
+        Code.STRIDED_SLICE,
         Code.SUB,
     }
 )

@@ -12,6 +12,7 @@ import tf_keras as keras
 from lrtflite.contract.signatures import FEATURES, Sizes, signatures_of
 from lrtflite.host.network import Network
 from lrtflite_converters.blocks.block import Chain, Limits, Pass
+from lrtflite_converters.features.crops import through
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.tflite.signature import Outputs, SignedModule, saved
 
@@ -31,9 +32,18 @@ class Features(SignedModule):
     # Difference between runtimes, relative to the size of latents; 0 for a float model.
     rounding = 0.0
 
-    def __init__(self, network: Network, replay_layer: str, *, pooled: bool = False) -> None:
+    def __init__(
+        self,
+        network: Network,
+        replay_layer: str,
+        *,
+        pooled: bool = False,
+        second: str | None = None,
+        crops: bool = False,
+    ) -> None:
         super().__init__()
-        output = network.output(replay_layer, pooled=pooled)
+        self.second, self.crops = second, crops
+        output = network.output(replay_layer, pooled=pooled, second=second)
         # Track only the variables. Saving a tracked Keras model traces each layer several times,
         # which takes most of a conversion's time and does not change the file.
         object.__setattr__(self, "below", keras.Model(network.model.input, output, name="below"))
@@ -79,7 +89,7 @@ class Features(SignedModule):
         """
         if self.reads_frames:
             return {"latents": tf.identity(frames)}
-        return {"latents": self.below(self.network.scale(frames), training=False)}
+        return {"latents": through(self.below, self.network.scale(frames), crops=self.crops)}
 
     def to_bytes(self) -> bytes:
         """Return the content of `features.tflite`."""

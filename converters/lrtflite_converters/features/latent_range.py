@@ -30,13 +30,18 @@ PASSING = (
 )
 
 
-def latent_range(network: Network, replay_layer: str) -> tuple[float, float]:
-    """Return the limits of a latent: 0 to 6 after ReLU6.
+def latent_range(
+    network: Network, replay_layer: str, *, second: str | None = None
+) -> tuple[float, float]:
+    """Return the limits of a latent: 0 to 6 after ReLU6; those of both layers if there are two.
 
     A plain ReLU has no upper limit, and Batch Renorm without an activation has neither limit, so
     normalised values are assumed to be within MAX_DEVIATIONS. Values of other layers may be
     MAX_DEVIATIONS times the largest that some frames give.
     """
+    if second is not None:
+        limits = [latent_range(network, layer) for layer in (replay_layer, second)]
+        return min(low for low, _ in limits), max(high for _, high in limits)
     if network.architecture.reads_frames(replay_layer):
         return 0.0, 255.0
     layer = network.layer(replay_layer)

@@ -20,6 +20,7 @@ HEADS: Table[type[Head]] = Table(
         "plain": "lrtflite_converters.heads.plain:PlainHead",
         "lwf": "lrtflite_converters.heads.lwf:LwfHead",
         "lda": "lrtflite_converters.heads.lda:LdaHead",
+        "two_lda": "lrtflite_converters.heads.two_lda:TwoLdaHead",
         "deep_lda": "lrtflite_converters.heads.deep_lda:DeepLdaHead",
         "dslda": "lrtflite_converters.heads.dslda:DsldaHead",
         "ncm": "lrtflite_converters.heads.ncm:NcmHead",

@@ -31,6 +31,7 @@ class HeadPlan:
     `moments_adapt` is True if the Batch Renorm moments below the replay layer follow the data.
     `regulariser` protects what trains. With `first_rates`, the first session has its own rates.
     `original` is the chain from the latents to the pooled layer, for heads that keep it frozen.
+    `parts` are the lengths of the vectors in a latent, where two layers give one.
     """
 
     slots: int
@@ -40,6 +41,7 @@ class HeadPlan:
     regulariser: Regulariser = field(default_factory=Regulariser)
     first_rates: bool = False
     original: Chain | None = None
+    parts: tuple[int, ...] = ()
 
 
 class Head(SignedModule):

@@ -33,6 +33,8 @@ class QuantisedFeatures(Features):
         scaling: FrameScaling,
         *,
         pooled: bool = False,
+        second: str | None = None,
+        crops: bool = False,
     ) -> None:
         with quiet_stderr(), warnings.catch_warnings():
             # Recommends another package, which may not share a process with TensorFlow.
@@ -57,7 +59,7 @@ class QuantisedFeatures(Features):
                 "leave --quantize out, and report this",
             )
         self.scale, self.zero_point = float(scale), int(zero_point)
-        super().__init__(network, replay_layer, pooled=pooled)
+        super().__init__(network, replay_layer, pooled=pooled, second=second, crops=crops)
 
     @property
     def latent_dtype(self) -> str:

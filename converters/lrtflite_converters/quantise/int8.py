@@ -14,6 +14,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite.errors import ConversionError
 from lrtflite.system.quiet import quiet_stderr
+from lrtflite_converters.features.crops import through
 from lrtflite_converters.quantise.scaling import FrameScaling
 
 # Name under which the converter stores the oldest TFLite version that has all ops of a model.
@@ -23,21 +24,23 @@ VERSION_KEY = b"min_runtime_version"
 class _Extract(tf.Module):
     """A module with the one signature of quantised features, on scaled frames."""
 
-    def __init__(self, model: keras.Model) -> None:
+    def __init__(self, model: keras.Model, *, crops: bool) -> None:
         super().__init__()
         object.__setattr__(self, "model", model)  # see `Features`
         self.tracked = model.variables
         spec = tf.TensorSpec([None, *model.input_shape[1:]], tf.float32, "frames")
-        call = tf.function(lambda frames: {"latents": model(frames, training=False)})
+        call = tf.function(lambda frames: {"latents": through(model, frames, crops=crops)})
         object.__setattr__(self, "extract", call.get_concrete_function(frames=spec))
 
 
-def to_int8(model: keras.Model, frames: NDArray[np.uint8], scaling: FrameScaling) -> bytes:
+def to_int8(
+    model: keras.Model, frames: NDArray[np.uint8], scaling: FrameScaling, *, crops: bool = False
+) -> bytes:
     """Return the content of `features.tflite`, with ranges calibrated on these frames.
 
     The quantisation of its uint8 input is the scaling of frames, so frames need no other.
     """
-    module = _Extract(model)
+    module = _Extract(model, crops=crops)
 
     def representative() -> Iterator[tuple[str, dict[str, NDArray[np.float32]]]]:
         for frame in (_full_range(frames[0]), *frames):

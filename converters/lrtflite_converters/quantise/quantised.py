@@ -47,8 +47,16 @@ def quantise(
     )
     MODES.choose(options.mode)(preparation)
     stage(f"quantising the features with {len(calibration.frames)} frames")
-    content = to_int8(folded, calibration.frames, scaling)
-    return QuantisedFeatures(features.network, replay_layer, content, scaling, pooled=pooled)
+    content = to_int8(folded, calibration.frames, scaling, crops=features.crops)
+    return QuantisedFeatures(
+        features.network,
+        replay_layer,
+        content,
+        scaling,
+        pooled=pooled,
+        second=features.second,
+        crops=features.crops,
+    )
 
 
 def compare(

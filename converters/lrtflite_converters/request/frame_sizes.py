@@ -31,6 +31,8 @@ class StudiedNetwork:
             and manifest.replay_layer == self.replay_layer
             and manifest.strategy in self.accuracy
             and manifest.quantisation is None
+            and manifest.second_layer is None
+            and manifest.crop is None
         )
 
 

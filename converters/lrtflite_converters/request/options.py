@@ -34,7 +34,9 @@ SEED_MEMORY = 500
 class ConvertOptions:
     """Options of a bundle. None stands for the default at the replay layer.
 
-    With `pooled`, latents are the replay layer's output averaged over all pixels. `preset` replaces
+    With `pooled`, latents are the replay layer's output averaged over all pixels. The average of
+    `and_layer` follows in the same latent. With `crops`, a latent is the mean of that of the whole
+    frame and that of its enlarged centre. `preset` replaces
     the defaults of rates, mini-batch and epochs. `rates` are numbers by name, as in
     `Training.with_options`. `seed_memory` is the number of latents that ship with a model trained
     on the host. With `quantise`, features and latents are int8.
@@ -55,6 +57,8 @@ class ConvertOptions:
     train_depthwise: bool = True
     adapt_moments: bool = False
     pooled: bool = False
+    and_layer: str | None = None
+    crops: bool = False
     rates: Mapping[str, float] = field(default_factory=dict)
     seed_memory: int = SEED_MEMORY
     quantise: QuantiseOptions | None = None
@@ -62,6 +66,8 @@ class ConvertOptions:
     def at(self, architecture: Architecture) -> Conversion:
         """Return these options with the layers of a network; raise ModelError for a wrong one."""
         given = {each.name: getattr(self, each.name) for each in fields(ConvertOptions)}
+        if self.preset is not None:
+            given = PRESETS.choose(self.preset).fill(self.preset, given, architecture)
         return Conversion(**given, architecture=architecture)
 
 
@@ -75,6 +81,8 @@ class Conversion(ConvertOptions):
         place = self.place(MEASURED_FEATURES)
         self.architecture.check_layer(self.layer)
         self._check_pooled()
+        self._check_second()
+        self._check_crops()
         self.chosen_strategy.check(self.strategy_name, place)
         if self.preset is not None:
             PRESETS.choose(self.preset).check(self.preset, self.strategy_name, place)
@@ -90,7 +98,7 @@ class Conversion(ConvertOptions):
             )
         self.training(MEASURED_FEATURES)  # raises for a rate that is unknown or out of its limits
         check_memory(*self.memory)
-        if self.chosen_strategy.head_at(place) != self.chosen_strategy.head and not self.memory[0]:
+        if self.chosen_strategy.trunk_head and place.trains_trunk and not self.memory[0]:
             raise ModelError(
                 f"Expected a --replay-size of at least 1 for {self.strategy_name!r} at "
                 f"{self.layer}, whose trunk trains on stored latents, got 0",
@@ -132,7 +140,14 @@ class Conversion(ConvertOptions):
         )
 
     def place(self, features: float) -> SplitPoint:
-        return SplitPoint(self.architecture, self.layer, features, self.adapt_moments, self.pooled)
+        return SplitPoint(
+            self.architecture,
+            self.layer,
+            features,
+            self.adapt_moments,
+            self.pooled,
+            self.and_layer,
+        )
 
     def training(self, features: float) -> Training:
         """Return the training of a head with this length of its feature vector."""
@@ -176,6 +191,42 @@ class Conversion(ConvertOptions):
                 f"Expected a layer between {architecture.replay_layers[0]} and "
                 f"{architecture.pooled} with --pooled, got {self.layer!r}",
                 "leave --pooled out",
+            )
+
+    def _check_second(self) -> None:
+        second, layers = self.and_layer, self.architecture.replay_layers
+        if second is None:
+            return
+        self.architecture.check_layer(second)
+        if not self.pooled and self.layer != self.architecture.pooled:
+            raise ModelError(
+                f"Expected --pooled or the replay layer {self.architecture.pooled} with --and, got "
+                f"{self.layer!r}, whose output is an image",
+                "add --pooled, or leave --and out",
+            )
+        if second == layers[0] or layers.index(second) >= layers.index(self.layer):
+            raise ModelError(
+                f"Expected a layer between {layers[0]} and {self.layer} with --and, got {second!r}",
+                "choose a lower layer, or leave --and out",
+            )
+        if self.adapt_moments:
+            raise ModelError(
+                f"Expected --and {second} without --adapt-moments, got both",
+                "leave one of the two out",
+            )
+
+    def _check_crops(self) -> None:
+        if not self.crops:
+            return
+        if not self.pooled and self.layer != self.architecture.pooled:
+            raise ModelError(
+                f"Expected --pooled or the replay layer {self.architecture.pooled} with --crops, "
+                f"got {self.layer!r}, whose output is an image",
+                "add --pooled, or leave --crops out",
+            )
+        if self.adapt_moments:
+            raise ModelError(
+                "Expected --crops without --adapt-moments, got both", "leave one of the two out"
             )
 
     def _check_moments(self) -> None:

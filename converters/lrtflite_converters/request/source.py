@@ -7,7 +7,7 @@ from pathlib import Path
 
 from lrtflite.errors import ModelError
 from lrtflite.labels import new_labels
-from lrtflite.networks.architecture import NETWORKS
+from lrtflite.networks.architecture import ACTIVATIONS, NETWORKS, Architecture
 from lrtflite.networks.mobilenet_v1 import check_network
 from lrtflite.system.extras import require
 from lrtflite_converters.request.scaling import Scaling, read_scaling
@@ -24,6 +24,8 @@ LABEL_FILES = (".txt", ".csv", ".names", ".labels")
 class Source:
     """A saved model, or a network by name with its weights; None uses the network's default.
 
+    The `activation` of a network is the weights' own by default.
+
     A `model` is one that `lrtflite train` saved, or a user's own. `scale` is the scaling of frames
     for a user's own model, or for `features`, a `.tflite` model from elsewhere.
     """
@@ -35,6 +37,7 @@ class Source:
     input_size: int = INPUT_SIZE
     scale: str | None = None
     features: str | None = None
+    activation: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ModelError for a network that cannot be built, or a missing file."""
@@ -46,6 +49,11 @@ class Source:
                 raise ModelError(
                     "Expected --model, or --weights and --alpha, got both",
                     "leave --weights and --alpha out, because a model has its own",
+                )
+            if self.activation is not None:
+                raise ModelError(
+                    f"Expected --model without --activation, got {self.activation}",
+                    "leave --activation out, because a model has its own",
                 )
             if self.network not in TRAINED_NETWORKS:
                 raise ModelError(
@@ -72,6 +80,7 @@ class Source:
                     "leave --scale out",
                 )
         architecture = NETWORKS.choose(self.network)
+        self._check_activation(architecture)
         named = architecture.named_weights
         if self.weights not in (None, *named) and not Path(str(self.weights)).is_file():
             raise ModelError(
@@ -81,11 +90,22 @@ class Source:
         if self.model is None and self.named_weights == "imagenet":
             require(*architecture.weights_packages)
 
+    def _check_activation(self, architecture: Architecture) -> None:
+        if self.activation is None:
+            return
+        ACTIVATIONS.check(self.activation)
+        if not architecture.activation_varies:
+            raise ModelError(
+                f"Expected a network whose activation can be chosen, got {architecture.name}",
+                "leave --activation out",
+            )
+
     def _check_features(self, features: str) -> None:
-        others = (self.model, self.weights, self.alpha)
+        others = (self.model, self.weights, self.alpha, self.activation)
         if any(other is not None for other in others) or self.network != TRAINED_NETWORKS[0]:
             raise ModelError(
-                "Expected --features alone, got --model, --network, --weights or --alpha too",
+                "Expected --features alone, got --model, --network, --weights, --alpha or "
+                "--activation too",
                 "leave them out, because a .tflite model has its own weights",
             )
         if not Path(features).is_file():

@@ -18,6 +18,7 @@ from lrtflite_converters.request.defaults import (
     POLICY,
     REFIT_POLICY,
     REPLAY_SIZE,
+    UNKNOWN,
     SplitPoint,
     ar1_rates,
     cwr_rates,
@@ -41,9 +42,11 @@ class Strategy:
     """A head with its regulariser, rates and feeding.
 
     `head` and `regulariser` are names in HEADS and REGULARISERS; `trunk_head` is another head for
-    places where a trunk trains, solved in closed form on the layer of `refits_at`. `trunk` is True
+    places where a trunk trains, solved in closed form on the layer of `refits_at`, and
+    `second_head` one for latents of two layers, empty if there is none. `trunk` is True
     for a strategy that needs layers that train below the last one, False for one that cannot have
-    them, None for one that works with both.
+    them, None for one that works with both. `unknown` is the default threshold of heads that report
+    how familiar a frame is.
     """
 
     summary: str
@@ -54,9 +57,13 @@ class Strategy:
     trunk: bool | None = None
     replay_size: int = REPLAY_SIZE
     trunk_head: str = ""
+    second_head: str = ""
+    unknown: float = UNKNOWN
 
     def head_at(self, place: SplitPoint) -> str:
         """Return the name of the head at a place."""
+        if place.second is not None:
+            return self.second_head
         return self.trunk_head if self.trunk_head and place.trains_trunk else self.head
 
     def top(self, place: SplitPoint) -> str:
@@ -78,6 +85,12 @@ class Strategy:
 
     def check(self, name: str, place: SplitPoint) -> None:
         """Raise ModelError if the strategy does not fit the replay layer."""
+        if place.second is not None and not self.second_head:
+            fitting = ", ".join(key for key, entry in STRATEGIES.items() if entry.second_head)
+            raise ModelError(
+                f"Expected the strategy {fitting} with --and, got {name!r}, which takes one layer",
+                "leave --and out, or leave --strategy out",
+            )
         if self.trunk is None or self.trunk == place.trains_trunk:
             return
         if self.trunk and place.pooled and place.architecture.trains_trunk(place.replay_layer):
@@ -136,6 +149,7 @@ STRATEGIES: Table[Strategy] = Table(
             feeding=lda_feeding,
             replay_size=0,
             trunk_head="deep_lda",
+            second_head="two_lda",
         ),
         "dslda": Strategy(
             "solves the last layer from raw features, as the paper's DSLDA",
@@ -159,4 +173,6 @@ STRATEGIES: Table[Strategy] = Table(
 
 def default_strategy(place: SplitPoint) -> str:
     """Return the name of the default strategy at a place."""
+    if place.second is not None:
+        return "lda"
     return "ar1free" if place.trains_trunk else "cwr"

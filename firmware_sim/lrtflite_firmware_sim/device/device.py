@@ -31,6 +31,7 @@ from lrtflite_firmware_sim.device.messages import (
     Extract,
     Failed,
     Learn,
+    LearnStored,
     NextFrame,
     Open,
     Predict,
@@ -88,6 +89,15 @@ class Device:
         if isinstance(request, Learn):
             return learner.learn(
                 self._arriving(),
+                request.labels,
+                training=request.training,
+                diagnose=request.diagnose,
+                on_progress=self._report,
+            )
+        if isinstance(request, LearnStored):
+            # The file is mapped, and only these rows are read into RAM.
+            return learner.learn_latents(
+                np.load(request.file, mmap_mode="r", allow_pickle=False)[request.rows],
                 request.labels,
                 training=request.training,
                 diagnose=request.diagnose,

@@ -39,6 +39,17 @@ class Learn:
 
 
 @dataclass(frozen=True)
+class LearnStored:
+    """A session on `rows` of a file of latents, one label each; answered like `EndOfFrames`."""
+
+    file: str
+    rows: NDArray[np.int64]
+    labels: tuple[str, ...]
+    training: Training | None
+    diagnose: bool = False
+
+
+@dataclass(frozen=True)
 class NextFrame:
     """One frame of a session, (size, size, 3) uint8 RGB."""
 

@@ -31,6 +31,7 @@ from lrtflite_firmware_sim.device.messages import (
     Extract,
     Failed,
     Learn,
+    LearnStored,
     NextFrame,
     Open,
     Predict,
@@ -106,7 +107,24 @@ class DeviceProcess:
             self.ask(NextFrame(frame))
             if on_frame is not None:
                 on_frame(count)
-        reply = self.ask(EndOfFrames())
+        return self._report(self.ask(EndOfFrames()), on_progress)
+
+    def learn_stored(
+        self,
+        file: Path,
+        rows: NDArray[np.int64],
+        labels: Sequence[str],
+        *,
+        training: Training | None,
+        diagnose: bool = False,
+        on_progress: Callable[[Progress], None] | None = None,
+    ) -> SessionReport:
+        """Run one session on rows of a file of latents."""
+        request = LearnStored(str(file.resolve()), rows, tuple(labels), training, diagnose)
+        return self._report(self.ask(request), on_progress)
+
+    def _report(self, reply: Any, on_progress: Callable[[Progress], None] | None) -> SessionReport:
+        """Pass progress on until the report of the session comes."""
         while isinstance(reply, Progress):
             if on_progress is not None:
                 on_progress(reply)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lrtflite.counted import counted
+from lrtflite.errors import MissingExtra
 from lrtflite.system.extras import missing
 from lrtflite_firmware_sim.reporting.results import Simulation
 from lrtflite_firmware_sim.reporting.summary import first_text
@@ -59,12 +60,12 @@ def learning_curve(result: Simulation, path: str | Path, other: Simulation | Non
 
     `other` is a run of another strategy on the same stream, drawn dashed for comparison.
     """
-    with _canvas(9.0, 4.4) as figure:
+    with canvas(9.0, 4.4) as figure:
         axes = figure.subplots()
         draw_learning_curve(axes, result)
         if other is not None:
             _draw_other(axes, other)
-            _legend_on_top(axes, 3)
+            legend_on_top(axes, 3)
         title = f"{result.dataset}: {counted(result.sessions, 'session')}"
         title += ", one small batch of frames each"
         title += "" if result.rival is None else f", {result.rival}"
@@ -74,9 +75,9 @@ def learning_curve(result: Simulation, path: str | Path, other: Simulation | Non
 
 def learning_curve_svg(result: Simulation) -> str:
     """Return the accuracy over sessions as an SVG element."""
-    with _canvas(9.6, 4.3) as figure:
+    with canvas(9.6, 4.3) as figure:
         draw_learning_curve(figure.subplots(), result)
-        return _svg(figure, "curve")
+        return svg_of(figure, "curve")
 
 
 def classes_svg(result: Simulation) -> str:
@@ -85,7 +86,7 @@ def classes_svg(result: Simulation) -> str:
         (found for found in result.per_class if found.first_session is not None),
         key=lambda found: (found.first_session or 0, found.name),
     )
-    with _canvas(9.6, 3.4) as figure:
+    with canvas(9.6, 3.4) as figure:
         axes = figure.subplots()
         spots = range(len(taught))
         best = [100 * found.best_accuracy for found in taught]
@@ -98,14 +99,14 @@ def classes_svg(result: Simulation) -> str:
         axes.set_xlim(-0.8, len(taught) - 0.2)
         axes.set_ylim(0, 104)
         axes.set_ylabel("accuracy of the class, %")
-        _legend_on_top(axes, 2)
-        return _svg(figure, "classes")
+        legend_on_top(axes, 2)
+        return svg_of(figure, "classes")
 
 
 def latency_svg(result: Simulation, phases: Sequence[str]) -> str:
     """Return the median and 95th percentile of each phase as an SVG element."""
     shown = [phase for phase in phases if phase in result.latency_ms][::-1]
-    with _canvas(9.6, 0.42 * len(shown) + 0.9) as figure:
+    with canvas(9.6, 0.42 * len(shown) + 0.9) as figure:
         axes = figure.subplots()
         for row, phase in enumerate(shown):
             spread = result.latency_ms[phase]
@@ -129,7 +130,7 @@ def latency_svg(result: Simulation, phases: Sequence[str]) -> str:
         axes.set_xlabel("milliseconds: dot = median, bar up to the 95th percentile")
         axes.xaxis.set_major_formatter("{x:g}")
         axes.xaxis.set_minor_formatter(_minor_ticks())
-        return _svg(figure, "latency")
+        return svg_of(figure, "latency")
 
 
 def draw_learning_curve(axes: Axes, result: Simulation) -> None:
@@ -175,7 +176,7 @@ def draw_learning_curve(axes: Axes, result: Simulation) -> None:
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.set_xlabel("learning session")
     axes.set_ylabel("accuracy on the test set, %")
-    _legend_on_top(axes, 4)
+    legend_on_top(axes, 4)
 
 
 def _minor_ticks() -> Formatter:
@@ -208,7 +209,7 @@ def _draw_other(axes: Axes, other: Simulation) -> None:
         )
 
 
-def _legend_on_top(axes: Axes, columns: int) -> None:
+def legend_on_top(axes: Axes, columns: int) -> None:
     """Put the legend above the axes, where it covers no curve."""
     axes.legend(
         loc="lower left",
@@ -221,8 +222,18 @@ def _legend_on_top(axes: Axes, columns: int) -> None:
     )
 
 
+def can_plot() -> bool:
+    """Return whether matplotlib is installed."""
+    try:
+        check_plotting()
+    except MissingExtra:
+        return False
+    return True
+
+
 @contextmanager
-def _canvas(width: float, height: float) -> Iterator[Figure]:
+def canvas(width: float, height: float) -> Iterator[Figure]:
+    """Yield a figure in the style of the reports."""
     check_plotting()
     import matplotlib as mpl
     from matplotlib.figure import Figure
@@ -232,7 +243,7 @@ def _canvas(width: float, height: float) -> Iterator[Figure]:
         yield Figure(figsize=(width, height), layout="constrained")
 
 
-def _svg(figure: Figure, name: str) -> str:
+def svg_of(figure: Figure, name: str) -> str:
     """Return the figure as an SVG element; `name` makes its ids unique on a page."""
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None, "Creator": None}, transparent=True)

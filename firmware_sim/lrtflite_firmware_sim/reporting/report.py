@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from html import escape
 
-from lrtflite.arguments import printable
 from lrtflite.counted import classes_text
 from lrtflite_firmware_sim.reporting import plot
+from lrtflite_firmware_sim.reporting.document import document, section, text
 from lrtflite_firmware_sim.reporting.results import Simulation
 from lrtflite_firmware_sim.reporting.summary import (
     FORGETTING,
@@ -21,41 +20,6 @@ from lrtflite_firmware_sim.reporting.summary import (
 
 # Maximum number of confusions in the report.
 IMPROVE = 10
-_CSS = """
-:root { color-scheme: light; --ink: #1f2933; --faint: #66727f; --line: #e4e7eb; --blue: #2563eb; }
-* { box-sizing: border-box; }
-body { margin: 0; background: #f5f7fa; color: var(--ink);
-  font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", sans-serif; }
-main { max-width: 1020px; margin: 0 auto; padding: 36px 20px 60px; }
-h1 { font-size: 27px; line-height: 1.2; margin: 0 0 6px; letter-spacing: -0.01em; }
-h2 { font-size: 18px; margin: 0 0 4px; }
-.lead, .hint { color: var(--faint); margin: 0 0 14px; }
-.hint { font-size: 14px; }
-.incomplete { font-weight: 600; color: #c2410c; }
-section { background: #fff; border: 1px solid var(--line); border-radius: 10px;
-  padding: 20px 24px; margin-top: 18px; }
-.tiles { display: grid; grid-template-columns: repeat(auto-fit, minmax(150px, 1fr)); gap: 12px;
-  margin-top: 22px; }
-.tile { background: #fff; border: 1px solid var(--line); border-radius: 10px; padding: 14px 16px; }
-.tile b { display: block; font-size: 25px; line-height: 1.2; letter-spacing: -0.02em;
-  font-variant-numeric: tabular-nums; }
-.tile.main b { color: var(--blue); }
-.tile span { font-size: 13px; color: var(--faint); line-height: 1.35; display: block; }
-svg { width: 100%; height: auto; display: block; }
-table { border-collapse: collapse; width: 100%; font-size: 14.5px; }
-th, td { text-align: left; padding: 5px 14px 5px 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; }
-tr:last-child td { border-bottom: 0; }
-th { font-weight: 600; color: var(--faint); font-size: 13px; }
-.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-.columns { display: grid; grid-template-columns: repeat(auto-fit, minmax(330px, 1fr));
-  gap: 6px 40px; }
-.columns td:first-child { color: var(--faint); white-space: nowrap; }
-.columns td { overflow-wrap: anywhere; }
-.scroll { overflow-x: auto; }
-ul { margin: 6px 0 0; padding-left: 20px; }
-@media print { body { background: #fff; } section, .tile { break-inside: avoid; } }
-"""
 
 
 def html_report(result: Simulation) -> str:
@@ -65,42 +29,37 @@ def html_report(result: Simulation) -> str:
     title += f" with {result.rival}" * (result.rival is not None)
     title += ", incomplete" * (result.incomplete is not None)
     body = [
-        f"<h1>{_text(title)}</h1>",
-        f'<p class="lead">{_text(_lead(result))}</p>',
-        *([f'<p class="incomplete">{_text(result.incomplete)}.</p>'] if result.incomplete else []),
+        f"<h1>{text(title)}</h1>",
+        f'<p class="lead">{text(_lead(result))}</p>',
+        *([f'<p class="incomplete">{text(result.incomplete)}.</p>'] if result.incomplete else []),
         _tiles(result),
-        _section(
+        section(
             "Learning curve",
             "Accuracy on held-out frames after each session. The whole test set includes classes "
             "that have not been taught yet, so its curve starts low.",
             plot.learning_curve_svg(result),
         ),
-        _section(
+        section(
             "Class by class",
             "In the order in which they were learned. The pale part above a bar is the drop from "
             "the best accuracy of the class.",
             plot.classes_svg(result),
         ),
-        _section(
+        section(
             "Latency",
             f"Measured in the device process, {result.versions['runtime']}, "
             f"{threads_text(result)}. Other programs on the machine affect these figures.",
             plot.latency_svg(result, tuple(PHASES)) + _latency_table(result),
         ),
         *_improve(result),
-        _section("Memory", "1 MB is a million bytes.", _facts([_memory(result)])),
-        _section("Options", "Everything that determines this run.", _facts(_options(result))),
-        _section("Machine and versions", "", _facts(_machine(result))),
+        section("Memory", "1 MB is a million bytes.", _facts([_memory(result)])),
+        section("Options", "Everything that determines this run.", _facts(_options(result))),
+        section("Machine and versions", "", _facts(_machine(result))),
     ]
     if result.notes:
-        items = "".join(f"<li>{_text(note)}</li>" for note in result.notes)
-        body.append(_section("Notes", "", f"<ul>{items}</ul>"))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>lrtflite simulate: {_text(title)}</title><style>{_CSS}</style></head>\n"
-        f"<body><main>{''.join(body)}</main></body></html>\n"
-    )
+        items = "".join(f"<li>{text(note)}</li>" for note in result.notes)
+        body.append(section("Notes", "", f"<ul>{items}</ul>"))
+    return document(f"lrtflite simulate: {title}", body)
 
 
 def _lead(result: Simulation) -> str:
@@ -119,11 +78,11 @@ def _improve(result: Simulation) -> Iterable[str]:
     """Yield the section on confusions, if there are any to act on."""
     if not result.improve:
         return
-    items = "".join(f"<li>{_text(line)}</li>" for line in result.improve[:IMPROVE])
+    items = "".join(f"<li>{text(line)}</li>" for line in result.improve[:IMPROVE])
     more = len(result.improve) - IMPROVE
     if more > 0:
         items += f"<li>and {more} rarer confusions, see --json</li>"
-    yield _section(
+    yield section(
         "What to improve",
         "From the answers for the test frames after the last session, the most frequent first. "
         "`lrtflite diagnose` names the pictures.",
@@ -143,8 +102,8 @@ def _tiles(result: Simulation) -> str:
         (f"{result.replay_bytes / 1e6:.1f} MB", f"replay memory, {result.replay_patterns} latents"),
     )
     cells = "".join(
-        f'<div class="tile{" main" * (number == 0)}"><b>{_text(value)}</b>'
-        f"<span>{_text(name)}</span></div>"
+        f'<div class="tile{" main" * (number == 0)}"><b>{text(value)}</b>'
+        f"<span>{text(name)}</span></div>"
         for number, (value, name) in enumerate(tiles)
     )
     return f'<div class="tiles">{cells}</div>'
@@ -231,18 +190,8 @@ def _machine(result: Simulation) -> Iterable[Facts]:
 def _facts(columns: Iterable[Facts]) -> str:
     tables = "".join(
         "<table>"
-        + "".join(f"<tr><td>{_text(k)}</td><td>{_text(str(v))}</td></tr>" for k, v in facts)
+        + "".join(f"<tr><td>{text(k)}</td><td>{text(str(v))}</td></tr>" for k, v in facts)
         + "</table>"
         for facts in columns
     )
     return f'<div class="columns">{tables}</div>'
-
-
-def _section(title: str, hint: str, content: str) -> str:
-    said = f'<p class="hint">{_text(hint)}</p>' if hint else ""
-    return f"<section><h2>{_text(title)}</h2>{said}{content}</section>"
-
-
-def _text(text: str) -> str:
-    """Return text for HTML; control characters, which may reverse a line, become escapes."""
-    return escape(printable(text))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -135,8 +135,10 @@ class Simulation:
     `incomplete` names the cause of a run that ended before its last session. `rival` names the
     rival that learned instead of the bundle's head, if any. `unknown` judges the thresholds of
     unknown, if the head reports familiarity: each class is known in the last test, and unknown in
-    the last test before it was taught. `improve` has a line for each frequent
-    confusion in the last test.
+    the last test before it was taught. `improve` has a line for each frequent confusion in the last
+    test. `class_accuracy` has a row for the test before the first session, if `start` is given, and
+    for the test after each session; its columns are the classes of `per_class`. `phase_ms` is the
+    time of each phase over all sessions.
     """
 
     final_accuracy: float
@@ -170,6 +172,8 @@ class Simulation:
     rival: str | None = None
     unknown: UnknownAnswers | None = None
     improve: tuple[str, ...] = ()
+    class_accuracy: tuple[tuple[float, ...], ...] = ()
+    phase_ms: dict[str, float] = field(default_factory=dict)
     format: int = FORMAT
 
     @property
@@ -194,8 +198,8 @@ class Simulation:
                 )
             # Older files lack these keys: complete runs of the head of a bundle that knew nothing.
             older = dict.fromkeys(("incomplete", "start", "rival", "unknown"))
-            found = {**older, "improve": (), **found}
-            return cls(**{field.name: _value(field.name, found) for field in fields(cls)})
+            found = {**older, "improve": (), "class_accuracy": (), "phase_ms": {}, **found}
+            return cls(**{each.name: _value(each.name, found) for each in fields(cls)})
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"Expected the JSON of `lrtflite simulate`, got {error!r}",
@@ -227,6 +231,8 @@ def _value(name: str, found: dict[str, Any]) -> Any:
         return UnknownAnswers(**{**value, "thresholds": thresholds})
     if name == "latency_ms":
         return {phase: Spread(**spread) for phase, spread in value.items()}
+    if name == "class_accuracy":
+        return tuple(map(tuple, value))
     if name in ("notes", "improve"):
         return tuple(value)
     kinds: dict[str, Any] = {

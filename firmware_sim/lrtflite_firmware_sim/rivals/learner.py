@@ -102,18 +102,42 @@ class RivalLearner:
         """Run one session with one label per frame; a second thread extracts meanwhile."""
         assert not diagnose  # `check_rival_options` refuses it
         session = Session(on_progress, None)
-        placed, slots = self._slots.place_all(labels)
+        places = self._slots.place_all(labels)
         latents, _ = record(
             frames, session, extract=self._extract_one, manifest=self.bundle.manifest
         )
-        started = session.now()
         if not latents:
             raise InputError(
                 "Expected at least one frame to learn from, got an empty session", "give it frames"
             )
-        placed = broadcast_slots(placed, len(latents))
+        return self._learn(np.stack(latents), places, training, session)
+
+    def learn_latents(
+        self,
+        latents: NDArray[Any],
+        labels: Sequence[str],
+        *,
+        training: Training | None = None,
+        diagnose: bool = False,
+        on_progress: OnProgress | None = None,
+    ) -> SessionReport:
+        """Like `learn`, but from latents."""
+        assert not diagnose  # `check_rival_options` refuses it
+        checked = check_latents(latents, self.bundle.manifest)
+        places = self._slots.place_all(labels)
+        return self._learn(checked, places, training, Session(on_progress, None))
+
+    def _learn(
+        self,
+        latents: NDArray[Any],
+        places: tuple[NDArray[np.int32], Slots],
+        training: Training | None,
+        session: Session,
+    ) -> SessionReport:
+        started = session.now()
+        placed, slots = broadcast_slots(places[0], len(latents)), places[1]
         rival, outcome = self.memory.learn(
-            self.bundle.manifest.real(np.stack(latents)),
+            self.bundle.manifest.real(latents),
             placed,
             training,
             rng=self._rng,

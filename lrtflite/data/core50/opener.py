@@ -44,9 +44,10 @@ class _Settings:
     def parse(cls, settings: Mapping[str, str]) -> _Settings:
         check_settings("core50:PATH", settings, ["labels", "lists", "protocol", "run", "stride"])
         protocol = settings.get("protocol", "391")
-        if protocol not in (*PROTOCOLS, "nic"):
+        if protocol != "nic" and not (protocol.isascii() and protocol.isdecimal()):
             raise DataError(
-                f"Expected protocol={', '.join(PROTOCOLS)} or nic, got {protocol!r}",
+                f"Expected protocol={', '.join(PROTOCOLS)}, nic, or the number of sessions of an "
+                f"exported stream, got {protocol!r}",
                 "write for example ?protocol=391",
             )
         return cls(
@@ -61,7 +62,7 @@ class _Settings:
 def open_core50(request: SourceRequest) -> Core50Source:
     """Open `core50:PATH?labels=objects&lists=DIR&protocol=391&run=0&stride=1`.
 
-    Protocol `nic` needs no lists.
+    Protocol `nic` needs no lists; another number names the lists of an exported stream.
 
     With a choice of classes, a published batch keeps only the frames of these classes, and an empty
     batch is dropped. Every frame is checked first. An unreadable frame is an error; with
@@ -142,7 +143,9 @@ def _of_classes(
 
 
 def _protocol_name(settings: _Settings, labelling: Labelling) -> str:
-    name = f"NICv2-{settings.protocol} run {settings.run}"
+    published = settings.protocol in PROTOCOLS
+    kind = "NICv2-" if published else "exported stream of "
+    name = f"{kind}{settings.protocol} run {settings.run}"
     everything = Labelling.of(settings.labels, name="core50").classes
     if len(labelling.classes) < len(everything):
         named = "classes" if settings.labels == KINDS[0] else settings.labels

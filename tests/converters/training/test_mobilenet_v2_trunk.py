@@ -40,12 +40,12 @@ JOINS = {
 
 
 @lru_cache
-def narrow(name: str) -> Network:
+def narrow(name: str, activation: str = "relu6") -> Network:
     """Return a narrow network of random weights; 5x5 kernels have room in the larger one."""
     keras.utils.set_random_seed(0)
     family = find_family(name)
     size = SIZE if name == "mobilenet_v2" else 2 * SIZE
-    model = family.build(alpha=0.35, input_size=size, classes=0)
+    model = family.build(alpha=0.35, input_size=size, classes=0, activation=activation)
     settle(model, seed=0)
     return Network(family.architecture, model, family.scale, "a test")
 
@@ -68,15 +68,16 @@ def test_every_block_can_be_the_replay_layer(name: str) -> None:
 # Above block_12, a block without a join; above block_14, one with a join; 5x5 kernels with strides
 # of 1 and of 2.
 @pytest.mark.parametrize(
-    ("name", "replay_layer"),
+    ("name", "replay_layer", "activation"),
     [
-        ("mobilenet_v2", "block_12"),
-        ("mobilenet_v2", "block_14"),
-        ("efficientnet_lite0", "block_10"),
+        ("mobilenet_v2", "block_12", "relu6"),
+        ("mobilenet_v2", "block_14", "relu6"),
+        ("mobilenet_v2", "block_14", "relu"),
+        ("efficientnet_lite0", "block_10", "relu6"),
     ],
 )
-def test_a_step_is_autodiffs(name: str, replay_layer: str) -> None:
-    network = narrow(name)
+def test_a_step_is_autodiffs(name: str, replay_layer: str, activation: str) -> None:
+    network = narrow(name, activation)
     weights = network.model.get_weights()
     head = make_head(network, replay_layer, batch_size=BATCH)
     rng = np.random.default_rng(5)

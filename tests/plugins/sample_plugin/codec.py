@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,22 @@ from lrtflite.replay.policies import Indices
 
 
 class Bytes:
-    """Round each value to one of 256 steps of the latent's range."""
+    """Round each value to one of 256 steps between the latent's own smallest and largest value."""
 
+    # The layer's range would waste steps: without an upper limit, it is far wider than any latent.
+    # Each code begins with its smallest value and its step, four bytes each.
     def __init__(self, form: LatentForm) -> None:
-        self.shape, self.dtype = form.shape, np.dtype(np.uint8)
-        self.low, high = form.range
-        self.step = (high - self.low) / 255
+        self.shape: tuple[int, ...] = (8 + math.prod(form.shape),)
+        self.dtype = np.dtype(np.uint8)
 
     def encode(self, latent: NDArray[Any]) -> NDArray[Any]:
-        return np.clip(np.rint((latent - self.low) / self.step), 0, 255).astype(np.uint8)
+        low, high = float(latent.min()), float(latent.max())
+        step = (high - low) / 255 or 1.0
+        values = np.clip(np.rint((latent.ravel() - low) / step), 0, 255)
+        scale = np.array([low, step], np.float32).view(np.uint8)
+        return np.concatenate([scale, values.astype(np.uint8)])
 
     def decode(self, codes: NDArray[Any], rows: Indices, out: NDArray[Any]) -> None:
-        out[:] = codes[rows] * self.step + self.low
+        chosen = codes[rows]
+        low, step = np.ascontiguousarray(chosen[:, :8]).view(np.float32).T[..., None]
+        out[:] = (chosen[:, 8:] * step + low).reshape(out.shape)

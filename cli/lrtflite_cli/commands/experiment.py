@@ -1,0 +1,97 @@
+"""`lrtflite experiment`: run a grid of simulations from a plan file."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import click
+
+from lrtflite.errors import InputError, LrtfliteError
+from lrtflite_cli.terminal.interrupts import raising
+from lrtflite_cli.terminal.output import say
+
+
+@click.command()
+@click.argument("plan")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Folder for the results, the bundles and the latents. A second call with the same folder "
+    "runs only the cells that have not run.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    show_default="number of cores",
+    help="Cells that run at the same time on this machine, one thread each.",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Run the cells on a Dask cluster: the address of its scheduler, such as "
+    "tcp://10.0.0.1:8786, or local to start a cluster of --workers here.",
+)
+@click.option("--dry-run", is_flag=True, help="List the cells and run nothing.")
+@click.option(
+    "--estimate",
+    is_flag=True,
+    help="Run one cell of each kind, and print how long all others will take.",
+)
+@click.option(
+    "--yes",
+    is_flag=True,
+    help="Run even more than 10,000 cells, or again over results of other versions.",
+)
+@click.option("--init", is_flag=True, help="Write a commented plan to PLAN, and run nothing.")
+def command(
+    plan: str,
+    out: Path | None,
+    workers: int | None,
+    scheduler: str | None,
+    dry_run: bool,
+    estimate: bool,
+    yes: bool,
+    init: bool,
+) -> None:
+    """Run a grid of simulations from a plan file.
+
+    PLAN is a TOML file. Its names are the options of `lrtflite simulate` and `lrtflite convert`:
+    options with one value under [fixed], and axes with a list of values under [grid]. Each
+    combination is a cell, which is one run. Bundles are converted once; the latents of one
+    network, replay layer and data set are extracted once.
+
+    Everything is checked before any work starts. Each cell's results are a file under
+    DIR/cells as soon as it is done. Interrupted runs go on where they stopped.
+    """
+    from lrtflite_firmware_sim.experiment import running
+    from lrtflite_firmware_sim.experiment.plan_file import read_plan
+    from lrtflite_firmware_sim.experiment.template import write_template
+    from lrtflite_firmware_sim.experiment.watching import watch
+    from lrtflite_firmware_sim.experiment.workers import choose_workers
+
+    if init:
+        write_template(plan)
+        say(plan)
+        say(f"Next: {shlex.join(['lrtflite', 'experiment', plan, '--out', 'results'])}", err=True)
+        return
+    if out is None:
+        raise InputError("Expected --out DIR, got none", "name a folder for the results")
+    with raising():
+        checked = running.check_experiment(read_plan(plan), out, yes=yes)
+        if dry_run:
+            for line in running.describe(checked):
+                say(line)
+            return
+        watcher = watch()
+        staff = choose_workers(out, count=workers, scheduler=scheduler, note=watcher.note)
+        if estimate:
+            found = running.estimate_experiment(checked, workers=staff, watcher=watcher)
+            for line in running.estimate_lines(found):
+                say(line)
+            return
+        finished = running.run_experiment(checked, workers=staff, watcher=watcher)
+    if finished.failed:
+        raise LrtfliteError(f"{finished}: {finished.failed[0]}", f"see {out}/cells")
+    say(f"{out}")
+    say(f"{finished}", err=True)

@@ -1,0 +1,128 @@
+"""Those who run cells: threads of this machine, each waiting for a child process; or a cluster."""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol
+
+from lrtflite_firmware_sim.experiment.cells import Cell
+from lrtflite_firmware_sim.experiment.jobs import CellJob, machine_mb, run_cell
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a job: a record, or an error."""
+
+    job: CellJob
+    record: dict[str, Any] | None = None
+    error: BaseException | None = None
+
+
+class Workers(Protocol):
+    """Those who run cells. A context manager; leaving it drops all work that is not finished."""
+
+    @property
+    def count(self) -> int:
+        """The number of cells that run at the same time."""
+        ...
+
+    def check(self, cells: Sequence[Cell]) -> None:
+        """Raise LrtfliteError if these cells cannot run here; called before any work starts."""
+        ...
+
+    def submit(self, job: CellJob) -> None: ...
+
+    def next(self) -> Outcome:
+        """Wait for the next outcome of a job that was submitted."""
+        ...
+
+    def __enter__(self) -> Workers: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+class ThreadWorkers:
+    """Workers on this machine, without a scheduler.
+
+    The threads are daemons: when this process ends, so do the children that they wait for.
+    """
+
+    def __init__(self, count: int = 1, *, run: Callable[..., dict[str, Any]] = run_cell) -> None:
+        self.count = count
+        self._run = run
+        self._jobs: queue.SimpleQueue[CellJob | None] = queue.SimpleQueue()
+        self._outcomes: queue.Queue[Outcome] = queue.Queue()
+
+    def check(self, cells: Sequence[Cell]) -> None:
+        """Do nothing: this machine has everything."""
+
+    def submit(self, job: CellJob) -> None:
+        self._jobs.put(job)
+
+    def next(self) -> Outcome:
+        while True:
+            # With a timeout, so that Ctrl-C is noticed.
+            try:
+                return self._outcomes.get(timeout=1.0)
+            except queue.Empty:
+                continue
+
+    def __enter__(self) -> ThreadWorkers:
+        for _ in range(self.count):
+            threading.Thread(target=self._work, daemon=True).start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for _ in range(self.count):
+            self._jobs.put(None)
+
+    def _work(self) -> None:
+        while True:
+            job = self._jobs.get()
+            if job is None:
+                return
+            try:
+                record = self._run(job, megabytes=machine_mb() / self.count)
+            except BaseException as error:
+                self._outcomes.put(Outcome(job, error=error))
+            else:
+                self._outcomes.put(Outcome(job, record=record))
+
+
+def choose_workers(
+    out: Path,
+    *,
+    count: int | None = None,
+    scheduler: str | None = None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Workers:
+    """Return workers for the experiment in `out`: `count` on this machine, or a cluster's."""
+    if scheduler is None:
+        return ThreadWorkers(count or cores())
+    from lrtflite_firmware_sim.experiment.cluster import ClusterWorkers
+
+    return ClusterWorkers(scheduler, out, workers=count or cores(), note=note)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1
