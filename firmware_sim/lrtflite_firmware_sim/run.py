@@ -264,6 +264,7 @@ class Run:
             session_ms=session_ms,
             peak_ram_mb=vitals.peak_ram_mb,
             replay_bytes=vitals.replay_bytes,
+            parameter_bytes=vitals.parameter_bytes,
             replay_patterns=vitals.replay_patterns,
             replay_size=vitals.replay_capacity,
             policy=vitals.policy,
