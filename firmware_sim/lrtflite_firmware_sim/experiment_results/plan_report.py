@@ -90,7 +90,9 @@ class PlanReport:
             _check_keys(row, Published, "[[report.published]]")
             for key in ("name", "source"):
                 if key not in row:
-                    raise InputError(f"Expected {key} in [[report.published]], got {shown(row)}")
+                    raise InputError(
+                        f"Expected {key} in [[report.published]], got {shown(row)}", f"add {key}"
+                    )
         setting = table.get("paper", {})
         _check_keys(setting, Setting, "[report.paper]")
         return cls(
@@ -141,7 +143,7 @@ def _fields(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_keys(table: object, kind: type, where: str) -> None:
     if not isinstance(table, dict):
-        raise InputError(f"Expected {where} as a table, got {shown(table)}")
+        raise InputError(f"Expected {where} as a table, got {shown(table)}", "write key = value")
     known = [each.name.replace("_", "-") for each in fields(kind)]
     for key in table:
         if key not in known:
