@@ -44,7 +44,7 @@ def curves_svg(groups: Sequence[Group], panels: str = "", published: Curves | No
     across = min(len(parts), 2)
     down = -(-len(parts) // across)
     most = max(map(len, parts.values()), default=1) + len(bound) + len(published or {})
-    columns = 4 if across == 1 else 2
+    columns = _columns([group.label for group in groups], 9.0 / across)
     legend = 0.24 * -(-most // columns)
     with canvas(9.6, down * (3.6 if across == 1 else 3.1) + down * legend) as figure:
         grid = figure.subplots(down, across, squeeze=False, sharey=True)
@@ -77,8 +77,8 @@ def tradeoff_svg(groups: Sequence[Group], cost: str) -> str:
     ]
     if len(points) < 2:
         return ""
-    down = -(-len(points) // 3)
-    with canvas(9.6, 3.6 + 0.24 * down) as figure:
+    columns = _columns([group.label for group, *_ in points], 9.0)
+    with canvas(9.6, 3.6 + 0.24 * -(-len(points) // columns)) as figure:
         axes = figure.subplots()
         for (group, at, spread), (colour, _) in zip(points, _styles()):
             final = group.estimate("final_accuracy")
@@ -100,8 +100,14 @@ def tradeoff_svg(groups: Sequence[Group], cost: str) -> str:
         _log_if_wide(axes, [at for _, at, _ in points])
         axes.set_xlabel(_cost_title(cost))
         axes.set_ylabel("final accuracy, %")
-        legend_on_top(axes, 3)
+        legend_on_top(axes, columns)
         return svg_of(figure, f"cost-{cost.replace('_', '-')}")
+
+
+def _columns(labels: Sequence[str], inches: float) -> int:
+    """Return how many columns of a legend fit in a width, at most four."""
+    longest = max(map(len, labels), default=1) + len(": 00.0")
+    return min(4, max(1, int(inches / (0.5 + 0.075 * longest))))
 
 
 def is_cumulative(group: Group) -> bool:

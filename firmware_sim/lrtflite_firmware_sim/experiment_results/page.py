@@ -22,12 +22,18 @@ _CSS = """
 [data-mark=below] { color: #b45309; font-weight: 600; }
 th { vertical-align: bottom; line-height: 1.25; }
 th.number { white-space: normal; min-width: 5.2em; }
-td:first-child { min-width: 8em; }
+td:first-child { min-width: 10em; }
+.short { white-space: nowrap; }
 .figure { overflow-x: auto; }
 .figure + .figure { margin-top: 26px; }
 .figure svg { min-width: 560px; }
 ul { margin-bottom: 2px; }
 .scroll + .hint { margin: 16px 0 0; }
+@media (max-width: 640px) {
+  section { padding: 16px 14px; }
+  th, td { padding-right: 10px; font-size: 13.5px; }
+  td:first-child { min-width: 8em; }
+}
 """
 
 
@@ -61,6 +67,7 @@ class Results:
             tables.paper_table(self.rows) if self.rows else None,
             tables.results_table(self.groups, of=len(self.cells)),
             None if base is None else tables.comparison_table(base, self.groups),
+            tables.storage_table(self.rows),
             tables.cost_table(self.rows),
         ]
         return [table for table in found if table is not None]

@@ -50,6 +50,9 @@ class Published:
         benchmark = benchmark_of(group) or default_benchmark
         if self.benchmark and benchmark and self.benchmark != benchmark:
             return False
+        # A rival learns from the bundle of another strategy.
+        if group.first.rival is not None and "rival" not in self.match:
+            return False
         return bool(self.match) and all(
             option(group, name) == value for name, value in self.match.items()
         )

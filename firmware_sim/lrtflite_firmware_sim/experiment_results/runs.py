@@ -112,7 +112,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ only in their seeds."""
+    """Runs that differ only in their seeds; `axes` are options in which groups differ."""
 
     axes: Mapping[str, Value]
     runs: tuple[Run, ...]
@@ -120,11 +120,13 @@ class Group:
     @property
     def label(self) -> str:
         """Return the values of the axes as one name; numbers keep the name of their axis."""
-        parts = []
+        parts = [] if self.first.rival is None else [self.first.rival]
         for name, value in self.axes.items():
-            bare = isinstance(value, str) and name in ("strategy", "rival", "replay-layer")
-            parts.append(str(value) if bare else f"{name} {_shown(value)}")
-        return ", ".join(parts) or self.runs[0].simulation.strategy
+            # A rival learns instead of the strategy of its bundle.
+            if name != "rival" and not (name == "strategy" and self.first.rival is not None):
+                bare = isinstance(value, str) and name in ("strategy", "replay-layer")
+                parts.append(str(value) if bare else f"{name} {_shown(value)}")
+        return ", ".join(parts) or self.first.strategy
 
     @property
     def first(self) -> Simulation:
@@ -181,15 +183,22 @@ def grouped(runs: Sequence[Run]) -> list[Group]:
     """Return the groups of runs that differ only in seeds, in the order of their first run."""
     found: dict[tuple[tuple[str, Value], ...], list[Run]] = {}
     for run in runs:
-        found.setdefault(tuple(run.axes.items()), []).append(run)
-    return [Group(dict(key), tuple(members)) for key, members in found.items()]
+        found.setdefault(tuple(sorted(varying(run.options).items())), []).append(run)
+    options = [dict(key) for key in found]
+    # The plan's axes come first, in its order.
+    names = dict.fromkeys(name for run in runs for name in (*run.axes, *sorted(run.options)))
+    apart = [name for name in names if len({each.get(name) for each in options}) > 1]
+    return [
+        Group({name: own[name] for name in apart if name in own}, tuple(members))
+        for own, members in zip(options, found.values())
+    ]
 
 
-def varying(axes: Mapping[str, Value]) -> dict[str, Value]:
-    """Return the axes that are not seeds; the run of a published data set counts as a seed."""
+def varying(options: Mapping[str, Value]) -> dict[str, Value]:
+    """Return the options that are not seeds; the run of a published data set counts as a seed."""
     return {
         name: _without_run(value) if name == "dataset" else value
-        for name, value in axes.items()
+        for name, value in options.items()
         if name not in REPEATS
     }
 

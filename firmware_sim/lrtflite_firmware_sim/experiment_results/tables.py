@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -22,6 +23,8 @@ SHOWN = (
     "extraction_s",
 )
 NOTHING = "-"
+# Texts up to this many characters stay on one line of a page.
+SHORT = 20
 _LATEX = str.maketrans(
     {
         "\\": r"\textbackslash{}",
@@ -104,6 +107,8 @@ class Table:
 
     def _cell(self, tag: str, at: int, text: str) -> str:
         kind = "" if at in self.words else ' class="number"'
+        if at in self.words and len(text) <= SHORT:
+            kind = ' class="short"'
         mark = f' data-mark="{text}"' if text in ("within", "above", "below") else ""
         return f"<{tag}{kind}{mark}>{escape(printable(text))}</{tag}>"
 
@@ -153,10 +158,10 @@ def paper_table(rows: Sequence[Beside]) -> Table:
         lines.append(
             (
                 row.published.name,
+                row.mark or ("not run" if row.ours is None else NOTHING),
                 percent(row.published.estimate),
                 percent(row.ours),
                 difference,
-                row.mark or ("not run" if row.ours is None else NOTHING),
                 NOTHING if row.group is None else row.group.label,
                 row.published.source,
             )
@@ -165,9 +170,9 @@ def paper_table(rows: Sequence[Beside]) -> Table:
         "Beside the paper",
         "Final accuracy in percent, mean ± standard deviation. A row is within if the 95 % "
         "interval of the difference holds zero.",
-        ("row of the paper", "paper, %", "ours, %", "difference", "ours is", "our run", "source"),
+        ("row of the paper", "ours is", "paper, %", "ours, %", "difference", "our run", "source"),
         tuple(lines),
-        words=(0, 4, 5, 6),
+        words=(0, 1, 5, 6),
     )
 
 
@@ -198,6 +203,46 @@ def cost_table(rows: Sequence[Beside]) -> Table | None:
         "The paper's minutes are on a GTX 1080 Ti; ours are training and extraction on one core. "
         "Our parameters are all tensors of the head's state, which includes its weights.",
         ("paper", "minutes, paper", "minutes, ours", "data + parameters, MB, paper", "ours"),
+        tuple(lines),
+    )
+
+
+def storage_table(rows: Sequence[Beside]) -> Table | None:
+    """Return computation and size of a latent beside the paper's, for rows that have them."""
+    shown = [row for row in rows if row.group is not None and row.published.computation is not None]
+    whole = [row.group for row in shown if row.published.computation == 100]
+    base = whole[0].estimate("training_s") if whole and whole[0] is not None else None
+    lines = []
+    for row in shown:
+        assert row.group is not None
+        seconds = row.group.estimate("training_s")
+        share = None if base is None or seconds is None else 100 * seconds.mean / base.mean
+        lines.append(
+            (
+                row.published.name,
+                f"{row.published.computation:g}",
+                NOTHING if share is None else f"{share:.1f}",
+                NOTHING
+                if row.published.pattern_size is None
+                else f"{row.published.pattern_size:,}",
+                f"{math.prod(row.group.first.bundle.latent_shape):,}",
+                f"{row.group.first.replay_bytes / 1e6:,.1f}",
+            )
+        )
+    if not lines:
+        return None
+    return Table(
+        "Computation and storage",
+        "Computation against native rehearsal in percent: the paper's in operations of a forward "
+        "pass, ours in seconds of training after extraction. Pattern size is the number of values.",
+        (
+            "row of the paper",
+            "computation, paper",
+            "training time, ours",
+            "pattern size, paper",
+            "ours",
+            "stored, MB, ours",
+        ),
         tuple(lines),
     )
 

@@ -10,8 +10,14 @@ import pytest
 
 from lrtflite.errors import DataError
 from lrtflite_firmware_sim.experiment.plan_file import packaged_plans, read_plan
+from lrtflite_firmware_sim.experiment_results.beside_paper import beside_paper
 from lrtflite_firmware_sim.experiment_results.plan_report import PlanReport
-from lrtflite_firmware_sim.experiment_results.reference_curves import published_curves
+from lrtflite_firmware_sim.experiment_results.reference_curves import (
+    published_curves,
+    read_curves,
+)
+from lrtflite_firmware_sim.experiment_results.runs import finished, grouped
+from made_cells import cell
 
 SHARED = Path(os.environ.get("LRTFLITE_SHARED") or Path(__file__).resolve().parents[4] / "shared")
 REAL = SHARED / "data" / "core50_nicv2_reference_curves.zip"
@@ -38,6 +44,22 @@ def test_a_made_file(tmp_path: Path) -> None:
     (tmp_path / "no.zip").write_bytes(b"PK")
     with pytest.raises(DataError, match="the published curves of NICv2-79 in"):
         published_curves(tmp_path / "no.zip", "NICv2-79")
+
+
+def test_only_curves_of_the_same_benchmark_are_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "curves.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("results_79_multirun.tsv", MADE)
+    row = {"name": "a", "source": "b", "match": {"strategy": "cwr"}, "curve": "CWR*"}
+    report = PlanReport.of({"published": [{**row, "benchmark": "NICv2-79"}]})
+
+    def found(protocol: str) -> dict[str, list[list[float]]]:
+        groups = grouped(finished([cell({"strategy": "cwr"}, [0.5], protocol=protocol)]))
+        curves = read_curves(path, beside_paper(report, groups))
+        return {name: runs.tolist() for name, runs in curves.items()}
+
+    assert found("NICv2-79 run 0") == {"a": [[0.14, 0.57]]}
+    assert found("nic") == {}
 
 
 @pytest.mark.skipif(not REAL.exists(), reason=f"needs {REAL}")

@@ -55,6 +55,17 @@ def test_seeds_and_published_runs_repeat() -> None:
     assert estimate.mean == pytest.approx(0.6)
 
 
+def test_groups_of_two_grids_are_told_apart_by_what_differs() -> None:
+    both = {"dataset": "synthetic", "lr": 0.1}
+    cells = [
+        cell({"seed": 0}, [0.5], options={**both, "strategy": "cwr"}),
+        cell({"seed": 1}, [0.7], options={**both, "strategy": "cwr"}),
+        cell({"seed": 0, "policy": "balanced"}, [0.5], options={**both, "strategy": "naive"}),
+    ]
+    found = [(group.label, len(group.runs)) for group in grouped(finished(cells))]
+    assert found == [("cwr", 2), ("naive, policy balanced", 1)]
+
+
 def test_groups_are_compared_seed_by_seed() -> None:
     cells: list[MadeCell] = []
     for strategy, values in (("naive", (0.1, 0.2, 0.3)), ("cwr", (0.4, 0.6, 0.5))):

@@ -52,8 +52,8 @@ def test_all_tables_of_an_experiment() -> None:
     found = {table.name: table for table in results().tables}
     assert list(found) == ["Beside the paper", "Results", "Compared with naive"]
     assert found["Beside the paper"].rows == (
-        ("CWR*", "57.0 ± 1.0", "57.0 ± 1.0", "+0.0", "within", "cwr", "curves"),
-        ("EWC", "5.4", "-", "-", "not run", "-", "curves"),
+        ("CWR*", "within", "57.0 ± 1.0", "57.0 ± 1.0", "+0.0", "cwr", "curves"),
+        ("EWC", "not run", "5.4", "-", "-", "-", "curves"),
     )
     # 0.46, 0.45, 0.47: mean 46 points, deviation 1 point, 4.303 / sqrt(3) = 2.48.
     assert found["Compared with naive"].rows == (("cwr", "3", "+46.0 ± 2.5", "0.250", "yes"),)
@@ -86,3 +86,27 @@ def test_a_page_without_finished_runs() -> None:
     empty = Results.of(None, None, PlanReport(), [failed({"seed": 0}, "no room")])
     assert "0 of 1 run done, 1 failed" in html_page(empty)
     assert markdown(empty).startswith("# Experiment")
+
+
+def test_computation_and_storage_beside_table_1() -> None:
+    published = [
+        {
+            "name": layer,
+            "source": "table 1",
+            "match": {"replay-layer": layer},
+            "computation": share,
+            "pattern-size": size,
+        }
+        for layer, share, size in (("images", 100, 49152), ("pool6", 0.027, 1024))
+    ]
+    cells = [
+        cell({"replay-layer": layer, "seed": 0}, [0.5], phase_ms={"train": ms})
+        for layer, ms in (("images", 8000.0), ("pool6", 20.0))
+    ]
+    report = PlanReport.of({"published": published})
+    found = {table.name: table for table in Results.of("t", "", report, cells).tables}
+    # 20 of 8,000 ms are 0.25 %; the made latents have 1,024 values.
+    assert found["Computation and storage"].rows == (
+        ("images", "100", "100.0", "49,152", "1,024", "6.0"),
+        ("pool6", "0.027", "0.2", "1,024", "1,024", "6.0"),
+    )

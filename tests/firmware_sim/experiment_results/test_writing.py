@@ -61,8 +61,8 @@ def folder(tmp_path: Path) -> Path:
 def test_all_files(folder: Path) -> None:
     pytest.importorskip("matplotlib")
     assert write_results(folder).splitlines() == [
-        "row of the paper  paper, %     ours, %  difference  ours is  our run            source",
-        "a row                 50.5  51.0 ± 1.4        +0.5  within   policy algorithm1  table 9",
+        "row of the paper  ours is  paper, %     ours, %  difference  our run            source",
+        "a row             within       50.5  51.0 ± 1.4        +0.5  policy algorithm1  table 9",
         "",
         "Our setting differs from the paper's:",
         "- data: synthetic, not CORe50",
