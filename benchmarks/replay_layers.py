@@ -22,7 +22,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from bundles import IMAGENET, PHOTOGRAPHS, WEIGHTS, converted
+from bundles import IMAGENET, LARGE_PHOTOGRAPHS, PHOTOGRAPHS, WEIGHTS, converted
 from worlds import World, extract, learn_stream
 
 from lrtflite import Bundle, LrtfliteError, Training
@@ -40,6 +40,14 @@ class Case:
     memory: int
     seeds: tuple[int, ...]
     network: str = "mobilenet_v1"
+    input_size: int = 128
+
+    def of_size(self, size: int) -> Case:
+        """Return the same stream with frames of another size."""
+        if size == self.input_size:
+            return self
+        large = self.dataset.replace(str(PHOTOGRAPHS), str(LARGE_PHOTOGRAPHS))
+        return replace(self, dataset=large, input_size=size)
 
     def of_network(self, network: str) -> Case:
         """Return the same stream with another network's ImageNet weights."""
@@ -51,13 +59,17 @@ class Case:
 
     def words(self, layer: str) -> list[str]:
         """Return the options of `convert` for this backbone."""
-        return ["--network", self.network, "--replay-layer", layer, "--weights", self.weights]
+        size = [] if self.input_size == 128 else ["--input-size", str(self.input_size)]
+        words = ["--network", self.network, "--replay-layer", layer, "--weights", self.weights]
+        return [*words, *size]
 
     def name(self, layer: str) -> str:
         """Return a name for a bundle at a layer."""
         backbone = "demo" if self.weights == "demo" else "imagenet"
         if self.network != "mobilenet_v1":
             backbone += f"-{self.network}"
+        if self.input_size != 128:
+            backbone += f"-{self.input_size}"
         return f"{backbone}-{layer.replace('/', '-')}"
 
 

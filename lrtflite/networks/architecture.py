@@ -47,6 +47,8 @@ class Architecture:
         lowest_quick: lowest replay layer for which a trunk trains with the quick rates.
         refit_layer: layer whose average a closed form above a trunk is solved on; empty for the
             pooled layer. Replay layers at or above it use the pooled layer too.
+        second_layer: layer that a second closed form next to the pooled layer gains most from;
+            empty if no study has found one.
         build: "module:function" that returns the `Network`, from the keywords `weights`, `alpha`
             and `input_size`, and from `activation` if that can be chosen.
         named_weights: weights that have a name, the default first; any other weights are a file.
@@ -67,6 +69,7 @@ class Architecture:
     build: str
     named_weights: tuple[str, ...] = ("none",)
     refit_layer: str = ""
+    second_layer: str = ""
     freeze_below: str = ""
     weights_packages: tuple[str, ...] = ()
     explain_layer: Callable[[str], None] | None = None

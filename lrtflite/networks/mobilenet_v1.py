@@ -102,6 +102,7 @@ MOBILENET_V1 = Architecture(
     # Its average is a better vector than pool6 where the backbone does not fit, and saves two
     # convolutions (docs/studies/closed-form.md).
     refit_layer="conv5_6/sep",
+    second_layer="conv5_6/sep",
     # docs/studies/host-training.md
     freeze_below="conv6/dw",
 )

@@ -80,6 +80,7 @@ MOBILENET_V2 = Architecture(
     resting_layers=("conv_last", "pool"),
     # The resolution of MobileNetV1's conv3_1/dw, for which this was measured.
     lowest_quick="block_1",
+    second_layer="block_16",
     build="lrtflite.host.weights:build_mobilenet_v2",
     named_weights=("imagenet", "none"),
     explain_layer=_explain_layer,

@@ -66,17 +66,20 @@ def few_classes(manifest: Manifest, *, learned: int, coming: int) -> str | None:
     A head that gathers the memory refits its last layer and does not drift
     (docs/studies/trunk.md).
     """
-    refits = manifest.feeding.gathers == SESSION_AND_MEMORY
-    if not manifest.trains_trunk or refits:
-        return None
-    if learned or coming >= ENOUGH or manifest.slots < ENOUGH:
+    if not drifts(manifest) or learned or coming >= ENOUGH:
         return None
     return (
         f"Every layer above {manifest.replay_layer} trains, and the first session has "
         f"{classes_text(coming)}: taught a few classes at a time from the start, such a "
         f"bundle is less accurate than one that trains its last layer only. Teach {ENOUGH} or more "
-        "classes first (`lrtflite teach`), or convert with the default replay layer."
+        "classes first (`lrtflite teach`), or convert with --strategy lda."
     )
+
+
+def drifts(manifest: Manifest) -> bool:
+    """Return whether classes that are taught one by one from the start bend a trunk."""
+    refits = manifest.feeding.gathers == SESSION_AND_MEMORY
+    return manifest.trains_trunk and not refits and manifest.slots >= ENOUGH
 
 
 def without_effect(bundle: Bundle, rates: Iterable[str]) -> Iterator[str]:

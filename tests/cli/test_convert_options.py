@@ -6,6 +6,7 @@ import re
 import shutil
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from lrtflite.bundle.bundle import Bundle, write_manifest
 from lrtflite.bundle.destination import Destination
 from lrtflite.errors import LrtfliteError
 from lrtflite.networks.demo import DEMO_NOTE
@@ -232,3 +234,75 @@ def test_calibration_frames_are_read_before_the_conversion(
     calibration = options["calibration"]
     assert calibration.frames.shape == (6, 32, 32, 3)
     assert sorted(calibration.labels.tolist()) == [0, 0, 1, 1, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("trunk", "gathers", "slots", "advised"),
+    [
+        (True, "nothing", 50, True),
+        (True, "session and memory", 50, False),  # a closed form is refitted
+        (False, "session", 50, False),
+        (True, "nothing", 5, False),  # a bundle for a few classes has no other choice
+    ],
+)
+def test_a_trunk_that_bends_is_advised_against(
+    trunk: bool,
+    gathers: str,
+    slots: int,
+    advised: bool,
+    demo: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    manifest = Bundle.open(demo).manifest
+    bent = replace(
+        manifest,
+        trains_trunk=trunk,
+        strategy="ar1free",
+        replay_layer="conv5_4/dw",
+        labels=(None,) * slots,
+        feeding=replace(manifest.feeding, gathers=gathers),
+    )
+    module = ModuleType("lrtflite_converters.conversion.making")
+
+    def make(out: Destination, *_: object, **__: object) -> Converted:
+        shutil.copytree(demo, out.path)
+        write_manifest(out.path, bent)
+        return Converted(out.path)
+
+    vars(module)["make"] = make
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(command, ["--replay-layer", "conv5_4/dw"])
+    assert done.exit_code == 0, done.output
+    said = [line for line in done.stderr.splitlines() if line.startswith("Advice: ")]
+    assert len(said) == advised
+    if advised:
+        assert "ar1free at conv5_4/dw loses accuracy if things are taught one by one" in said[0]
+        assert "convert with --strategy lda" in said[0]
+
+
+def test_two_layers_and_crops_reach_the_converter(converted: list[dict[str, Any]]) -> None:
+    done = CliRunner().invoke(command, ["--and", "conv5_6/sep", "--crops"])
+    assert done.exit_code == 0, done.output
+    [options] = converted
+    assert (options["and_layer"], options["crops"]) == ("conv5_6/sep", True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--and", "conv5_66/sep"], "did you mean 'conv5_6/sep'"),
+        (["--and", "pool6"], "between images and pool6 with --and, got 'pool6'"),
+        (["--and", "conv5_6/sep", "--strategy", "cwr"], "the strategy lda with --and, got 'cwr'"),
+        (["--crops", "--replay-layer", "conv5_4/dw"], "--crops, got 'conv5_4/dw'"),
+    ],
+)
+def test_layers_that_cannot_be_used_are_one_line_and_leave_nothing(
+    words: list[str], said: str, run_cli: Any, tmp_path: Path
+) -> None:
+    done = run_cli("convert", *words, "--out", str(tmp_path / "out"))
+    assert done.returncode == 1
+    assert said in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert not (tmp_path / "out").exists()

@@ -19,7 +19,7 @@ def test_a_trunk_should_learn_several_classes_first(demo: Path) -> None:
     advice = few_classes(deep, learned=0, coming=1)
     assert advice is not None
     assert "first session has 1 class:" in advice
-    assert "convert with the default replay layer" in advice
+    assert "convert with --strategy lda" in advice
     assert few_classes(deep, learned=0, coming=10) is None
     assert few_classes(deep, learned=3, coming=1) is None
     assert few_classes(last, learned=0, coming=1) is None
@@ -38,9 +38,7 @@ def test_a_learner_says_so_once(
     with open_fake(make_bundle(tmp_path / "bundle")) as learner:
         for value in (10, 20, 30):
             learner.learn(np.full(SHAPE, value, np.uint8), f"{value}")
-    assert [
-        record.message.count("convert with the default replay layer") for record in caplog.records
-    ] == [1]
+    assert [record.message.count("convert with --strategy lda") for record in caplog.records] == [1]
 
 
 @pytest.mark.parametrize("strategy", ["lda", "ncm"])

@@ -11,7 +11,7 @@ import click
 from lrtflite_cli.options.convert import convert_options
 from lrtflite_cli.options.rates import SHORT_FORMS, chosen_rates
 from lrtflite_cli.terminal import interrupts
-from lrtflite_cli.terminal.cautions import caution, quantisation_warnings
+from lrtflite_cli.terminal.cautions import caution, one_by_one, quantisation_warnings
 from lrtflite_cli.terminal.interrupts import raising
 from lrtflite_cli.terminal.output import say
 
@@ -110,6 +110,8 @@ def _tell(converted: Converted, source: Source, options: ConvertOptions) -> None
         caution(replay_size=options.replay_size, batch_size=options.batch_size)
     for warning in without_effect(opened, options.rates):
         say(f"Warning: {warning}", err=True)
+    if advice := one_by_one(manifest):
+        say(advice, err=True)
     if manifest.quantisation is not None:
         say(f"Quantised: {manifest.quantisation}", err=True)
         for warning in quantisation_warnings(manifest.quantisation):

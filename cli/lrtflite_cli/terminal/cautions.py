@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lrtflite_cli.terminal.output import say
 
 if TYPE_CHECKING:
+    from lrtflite.bundle.manifest import Manifest
     from lrtflite.bundle.quantisation import Quantisation
 
 # Limits below which quantised features get a warning, not fitted to data: features with 24 dB lost
@@ -32,6 +33,19 @@ def caution(*, replay_size: int | None, batch_size: int | None = None) -> None:
         say(NO_MEMORY, err=True)
     if batch_size == 1:
         say(NO_MIXING, err=True)
+
+
+def one_by_one(manifest: Manifest) -> str | None:
+    """Return a line of advice for a bundle whose trunk bends if classes are taught one by one."""
+    from lrtflite.session.run import ENOUGH, drifts
+
+    if not drifts(manifest):
+        return None
+    return (
+        f"Advice: {manifest.strategy} at {manifest.replay_layer} loses accuracy if things are "
+        f"taught one by one from the start; teach {ENOUGH} or more classes first (`lrtflite "
+        "teach`), or convert with --strategy lda (docs/studies/one-by-one.md)"
+    )
 
 
 def quantisation_warnings(found: Quantisation) -> list[str]:

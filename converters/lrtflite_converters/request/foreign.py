@@ -10,6 +10,7 @@ from pathlib import Path
 from lrtflite.errors import ModelError
 from lrtflite.networks.architecture import Architecture
 from lrtflite_converters.request.options import Conversion, ConvertOptions
+from lrtflite_converters.request.presets import PRESETS
 from lrtflite_converters.request.source import Source
 from lrtflite_converters.request.strategies import STRATEGIES
 
@@ -52,6 +53,9 @@ def check_foreign(options: ConvertOptions) -> None:
             "Expected no --quantize with --features, whose model is used as it is, got both",
             "leave --quantize out, and quantise the model with the tool that made it",
         )
+    if options.preset is not None:
+        chosen = PRESETS.choose(options.preset).chosen(foreign_architecture(""))
+        given[f"--preset {options.preset}"] = bool(chosen)
     for option, is_given in given.items():
         if is_given:
             raise ModelError(

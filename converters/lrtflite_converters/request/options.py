@@ -66,6 +66,8 @@ class ConvertOptions:
     def at(self, architecture: Architecture) -> Conversion:
         """Return these options with the layers of a network; raise ModelError for a wrong one."""
         given = {each.name: getattr(self, each.name) for each in fields(ConvertOptions)}
+        if self.preset is not None:
+            given = PRESETS.choose(self.preset).fill(self.preset, given, architecture)
         return Conversion(**given, architecture=architecture)
 
 

@@ -1,4 +1,4 @@
-"""Presets: a whole set of rates, mini-batches and epochs under one name.
+"""Presets: a whole set of rates, mini-batches and epochs, or of options, under one name.
 
 To add one, register a `Preset` in `PRESETS`. Like `strategies`, this module does not import
 TensorFlow.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from lrtflite.bundle.training import Rate, Training
 from lrtflite.errors import ModelError
+from lrtflite.networks.architecture import Architecture
 from lrtflite.tables.table import Table
 from lrtflite_converters.request.defaults import SplitPoint
 
@@ -38,15 +40,37 @@ PAPER_RATES: Mapping[str, float] = {
 PAPER_MOMENT_RATE, PAPER_NATIVE_MOMENT_RATE = 5e-5, 1e-4
 # Learning rate of the first batch, for all layers.
 PAPER_FIRST_LR = 0.001
+# Options whose names on the command line differ.
+OPTIONS = {"and_layer": "--and"}
 
 
 @dataclass(frozen=True)
 class Preset:
-    """A change of the default training, for the strategies that it names."""
+    """A change of the default training, for the strategies that it names.
+
+    `chosen` returns the options that a preset chooses for a network, by their names in
+    `ConvertOptions`.
+    """
 
     summary: str
     strategies: tuple[str, ...]
     change: Callable[[SplitPoint, Training], Training]
+    chosen: Callable[[Architecture], Mapping[str, Any]] = lambda architecture: {}
+
+    def fill(
+        self, name: str, given: Mapping[str, Any], architecture: Architecture
+    ) -> dict[str, Any]:
+        """Return options with those of the preset; raise ModelError where others were given."""
+        chosen = self.chosen(architecture)
+        for option, value in chosen.items():
+            if given[option] not in (None, False, value):
+                shown = OPTIONS.get(option, f"--{option.replace('_', '-')}")
+                raise ModelError(
+                    f"Expected no {shown} {given[option]} with --preset {name}, which chooses "
+                    f"{value}",
+                    "leave one of the two out",
+                )
+        return {**given, **chosen}
 
     def check(self, name: str, strategy: str, place: SplitPoint) -> None:
         """Raise ModelError if the preset has no values for a strategy or a place."""
@@ -90,6 +114,12 @@ def as_in_the_paper(place: SplitPoint, training: Training) -> Training:
     return Training(feeding, rates)
 
 
+def most_accurate(architecture: Architecture) -> Mapping[str, Any]:
+    """Return the most accurate latents of the study: two layers, where it has them, and crops."""
+    second = {"and_layer": architecture.second_layer} if architecture.second_layer else {}
+    return {"strategy": "lda", "replay_layer": architecture.pooled, "crops": True, **second}
+
+
 PRESETS: Table[Preset] = Table(
     "preset",
     {
@@ -97,6 +127,13 @@ PRESETS: Table[Preset] = Table(
             "the paper's rates, mini-batch and epochs",
             ("cwr", "ar1free", "ar1", "ewc", "lwf", "naive", "dslda"),
             as_in_the_paper,
-        )
+        ),
+        "best": Preset(
+            "the most accurate answers: lda on two layers with crops, for twice the time per "
+            "frame and per session",
+            ("lda",),
+            lambda place, training: training,
+            most_accurate,
+        ),
     },
 )

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from lrtflite.errors import InputError, ModelError
-from lrtflite_converters.request.options import Conversion
+from lrtflite.networks.architecture import Architecture
+from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
+from lrtflite_converters.request.foreign import check_foreign
+from lrtflite_converters.request.options import Conversion, ConvertOptions
 
 
 def values(layer: str, strategy: str | None = None, **options: object) -> dict[str, float]:
@@ -71,9 +77,46 @@ def test_a_rate_replaces_the_preset_and_the_preset_the_default() -> None:
 
 
 def test_what_does_not_fit_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match=r"a preset of paper, got 'papers'; did you mean 'paper'"):
+    with pytest.raises(InputError, match=r"paper, best, got 'papers'; did you mean 'paper'"):
         Conversion(preset="papers")
     with pytest.raises(ModelError, match=r"cwr, ar1free.* with --preset paper, got 'lda'; leave"):
         Conversion(preset="paper", strategy="lda")
     with pytest.raises(ModelError, match="no --pooled with --preset paper"):
         Conversion(preset="paper", replay_layer="conv5_6/sep", pooled=True)
+
+
+def best(architecture: Architecture = MOBILENET_V1, **options: Any) -> Conversion:
+    return ConvertOptions(preset="best", **options).at(architecture)
+
+
+def test_the_best_preset_chooses_layers_and_crops() -> None:
+    found = best()
+    chosen = (found.strategy_name, found.layer, found.and_layer, found.crops)
+    assert chosen == ("lda", "pool6", "conv5_6/sep", True)
+    assert found.memory[0] == 0
+    assert found.training(2048) == Conversion(strategy="lda").training(2048)
+    # A network that no study has a second layer for.
+    other = best(replace(MOBILENET_V1, second_layer=""))
+    assert (other.and_layer, other.crops) == (None, True)
+    # Equal to what it chooses, or beside it.
+    assert best(strategy="lda", replay_layer="pool6", replay_size=100).memory[0] == 100
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"strategy": "cwr"}, "no --strategy cwr with --preset best, which chooses lda"),
+        ({"replay_layer": "conv5_4/dw"}, "no --replay-layer conv5_4/dw with --preset best"),
+        ({"and_layer": "conv5_4/sep"}, "no --and conv5_4/sep with --preset best"),
+        ({"pooled": True}, "between images and pool6 with --pooled"),
+        ({"adapt_moments": True}, "without --adapt-moments"),
+    ],
+)
+def test_what_the_best_preset_chooses_is_not_given_too(options: Any, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        best(**options)
+
+
+def test_a_foreign_model_has_no_best_preset() -> None:
+    with pytest.raises(ModelError, match="no --preset best with --features"):
+        check_foreign(ConvertOptions(preset="best"))
