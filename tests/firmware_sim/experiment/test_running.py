@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from lrtflite_firmware_sim.experiment.running import (
 )
 from lrtflite_firmware_sim.experiment.template import TEMPLATE, write_template
 from lrtflite_firmware_sim.experiment.workers import ThreadWorkers
+from waiting import wait
 
 
 def plan_text(pictures: Path, grid: str = "seed = [0, 1]", more: str = "") -> str:
@@ -260,6 +260,39 @@ def test_the_plan_of_init_can_be_checked(tmp_path: Path) -> None:
     assert (tmp_path / "plan.toml").read_text() == TEMPLATE
 
 
+def below(top: int) -> set[int]:
+    """Return the processes that a process has started, and those that they have."""
+    found = [top]
+    for process in found:
+        for task in Path(f"/proc/{process}/task").glob("*/children"):
+            found += map(int, task.read_text().split())
+    return set(found[1:])
+
+
+def test_ctrl_c_leaves_finished_cells_and_no_process(pictures: Path, tmp_path: Path) -> None:
+    plan, out = tmp_path / "plan.toml", tmp_path / "out"
+    plan.write_text(plan_text(pictures, "seed = [0, 1, 2, 3]"))
+    command = [
+        sys.executable,
+        "-m",
+        "lrtflite_cli.main",
+        "experiment",
+        str(plan),
+        "--out",
+        str(out),
+    ]
+    with subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.PIPE, text=True) as child:
+        wait(lambda: list(out.glob("cells/[0-9a-f]*.json")))
+        wait(lambda: below(child.pid))
+        started = below(child.pid)
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert said.splitlines()[-1] == "Error: Interrupted; nothing is left half-written"
+    wait(lambda: not any(Path(f"/proc/{process}").exists() for process in started))
+    assert 1 <= len(list(out.glob("cells/[0-9a-f]*.json"))) < 4
+
+
 def test_it_goes_on_after_a_kill(pictures: Path, tmp_path: Path) -> None:
     plan, out = tmp_path / "plan.toml", tmp_path / "out"
     plan.write_text(plan_text(pictures, "seed = [0, 1, 2]"))
@@ -273,9 +306,7 @@ def test_it_goes_on_after_a_kill(pictures: Path, tmp_path: Path) -> None:
         str(out),
     ]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        while not list(out.glob("cells/[0-9a-f]*.json")):
-            assert process.poll() is None
-            time.sleep(0.02)
+        wait(lambda: list(out.glob("cells/[0-9a-f]*.json")))
         os.kill(process.pid, signal.SIGKILL)
     before = {file.name: file.stat().st_mtime_ns for file in out.glob("cells/[0-9a-f]*.json")}
     assert 1 <= len(before) < 3
