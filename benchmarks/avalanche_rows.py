@@ -38,7 +38,7 @@ def main() -> None:
     arguments = parser.parse_args()
     torch.manual_seed(arguments.seed)
     torch.set_num_threads(1)
-    found = np.load(arguments.latents)
+    found = np.load(arguments.latents, allow_pickle=False)
     latents = dict(zip(found["names"].tolist(), found["latents"].reshape(len(found["names"]), -1)))
     [run] = arguments.stream.glob("batches_filelists/NIC_v2_*/run0")
     lists = sorted(
@@ -101,7 +101,7 @@ def accuracy(strategy: Any, test: Any) -> float:
     """Return the share of test patterns that the strategy labels correctly."""
     rows = torch.stack([x for x, *_ in test])
     truth = torch.tensor([int(y) for _, y, *_ in test])
-    strategy.model.eval()
+    strategy.model.train(False)
     with torch.no_grad():
         features = strategy.model(rows)
         scores = strategy.predict(features) if hasattr(strategy, "predict") else features

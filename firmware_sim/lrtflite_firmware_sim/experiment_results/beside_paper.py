@@ -18,6 +18,8 @@ from lrtflite_firmware_sim.experiment_results.runs import Group
 Mark = Literal["within", "above", "below"]
 # Difference that counts as none where neither side has a spread: one point.
 ONE_POINT = 0.01
+# Settings of a data set that leave out a part of it.
+PARTS = ("classes", "labels", "stride")
 # Word in the name of weights that were trained on ImageNet.
 IMAGENET = "imagenet"
 
@@ -71,11 +73,11 @@ def differences(report: PlanReport, groups: Sequence[Group]) -> Iterator[str]:
     paper = report.paper
     if not groups or not paper.dataset:
         return
-    data = _several(group.first.dataset for group in groups)
-    if any(not group.first.dataset.startswith(paper.dataset.lower()) for group in groups):
-        yield f"data: {data}, not {paper.dataset}"
-    protocols = {benchmark_of(group) or group.first.protocol for group in groups}
-    if any(not each.startswith("NICv2-") for each in protocols) and paper.protocol:
+    data = [group.first.dataset for group in groups]
+    if not all(_is_whole(spec, paper.dataset) for spec in data):
+        yield f"data: {_several(data)}, not all of {paper.dataset}"
+    protocols = {group.first.protocol for group in groups if not _learns(group, paper.protocol)}
+    if protocols and paper.protocol:
         yield f"protocol: {_several(sorted(protocols))}, not {paper.protocol}"
     backbones = _several(group.first.bundle.backbone for group in groups)
     if paper.backbone and not all(_is_imagenet(group) for group in groups):
@@ -88,6 +90,16 @@ def differences(report: PlanReport, groups: Sequence[Group]) -> Iterator[str]:
         yield f"runs: {_several(map(str, sorted(runs)))}, not {paper.runs}"
     if paper.note:
         yield paper.note
+
+
+def _is_whole(spec: str, name: str) -> bool:
+    """Return whether a spec names a data set without leaving out a part of it."""
+    return spec.startswith(name.lower()) and not any(f"{part}=" in spec for part in PARTS)
+
+
+def _learns(group: Group, protocol: str) -> bool:
+    """Return whether a group learned the paper's protocol, or another published one."""
+    return bool(benchmark_of(group)) or group.first.protocol.partition(",")[0] == protocol
 
 
 def _is_imagenet(group: Group) -> bool:

@@ -121,8 +121,9 @@ class PlanReport:
 
 def benchmark_of(group: Group) -> str:
     """Return the published protocol that a group learned, such as NICv2-391; else an empty text."""
-    protocol = group.first.protocol.split(" run ")[0].split(",")[0]
-    return protocol if protocol.startswith("NICv2-") else ""
+    protocol, _, run = group.first.protocol.partition(" run ")
+    # After a comma stand the chosen classes, or other labels: not the published task.
+    return protocol if protocol.startswith("NICv2-") and "," not in run else ""
 
 
 def option(group: Group, name: str) -> Value | None:

@@ -53,12 +53,38 @@ def test_rows_of_the_benchmark_that_was_learned() -> None:
 def test_it_says_what_differs() -> None:
     report = PlanReport.of(ROWS)
     assert list(differences(report, groups())) == [
-        "data: synthetic, not CORe50",
+        "data: synthetic, not all of CORe50",
         "protocol: nic, not NICv2-391",
         "backbone: mobilenet_v1, demo weights, not imagenet",
         "runs: 3, not 10",
     ]
     assert list(differences(PlanReport(), groups())) == []
+
+
+@pytest.mark.parametrize(
+    ("dataset", "protocol", "said"),
+    [
+        ("core50:/d?run=3", "NICv2-391 run 3", []),
+        ("core50:/d?protocol=79", "NICv2-79 run 0", []),
+        (
+            "core50:/d?stride=20",
+            "NICv2-391 run 0",
+            ["data: core50:/d?stride=20, not all of CORe50"],
+        ),
+        (
+            "core50:/d?labels=categories",
+            "NICv2-391 run 0, 10 categories",
+            [
+                "data: core50:/d?labels=categories, not all of CORe50",
+                "protocol: NICv2-391 run 0, 10 categories, not NICv2-391",
+            ],
+        ),
+    ],
+)
+def test_a_part_of_core50_is_not_core50(dataset: str, protocol: str, said: list[str]) -> None:
+    report = PlanReport.of({"paper": {"dataset": "CORe50", "protocol": "NICv2-391"}})
+    made = cell({"strategy": "cwr"}, [0.5], dataset=dataset, protocol=protocol)
+    assert list(differences(report, grouped(finished([made])))) == said
 
 
 def test_a_typo_is_named() -> None:

@@ -66,7 +66,7 @@ def test_all_tables_of_an_experiment() -> None:
 def test_markdown_of_an_experiment() -> None:
     text = markdown(results())
     assert text.startswith("# A title\n\nAbout it. 6 of 7 runs done, 1 failed.\n")
-    assert "- data: synthetic, not CORe50\n" in text
+    assert "- data: synthetic, not all of CORe50\n" in text
     assert "- strategy=ewc, seed=0: Expected <this>, got that\n" in text
 
 
