@@ -8,17 +8,19 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lrtflite.errors import DataError, InputError, LrtfliteError
+from lrtflite.errors import ConversionError, DataError, InputError, LrtfliteError
 from lrtflite_firmware_sim import Simulation, simulate
+from lrtflite_firmware_sim.experiment import bundles
 from lrtflite_firmware_sim.experiment.cell_options import CellOptions
 from lrtflite_firmware_sim.experiment.folder import ExperimentFolder, read_cells
-from lrtflite_firmware_sim.experiment.jobs import CellJob, run_cell
+from lrtflite_firmware_sim.experiment.jobs import CellJob, ConvertJob, run_cell
 from lrtflite_firmware_sim.experiment.plan_file import parse_plan
 from lrtflite_firmware_sim.experiment.running import (
     Checked,
@@ -171,6 +173,25 @@ def test_a_cell_that_fails_twice_is_reported_and_the_rest_goes_on(
     assert str(run_with(Recording(), plan_text(pictures, "seed = [0, 1, 2]"), tmp_path)) == (
         "3 of 3 cells done"
     )
+
+
+@pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs the extra host")
+def test_a_conversion_that_fails_ends_only_its_cells(
+    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(job: ConvertJob) -> None:
+        raise ConversionError("Cannot convert it", "use another layer")
+
+    monkeypatch.setattr(bundles, "run_conversion", fail)
+    runs = Recording()
+    joined = plan_text(pictures).replace("[grid]", "[[grid]]")
+    joined += '\n[[grid]]\nstrategy = "cwr"\nseed = [5]\n'
+    finished = run_with(runs, joined, tmp_path)
+    assert str(finished) == "2 of 3 cells done, 1 failed"
+    record = read_cells(tmp_path).cells[2].record
+    assert record is not None
+    assert record["error"] == "Cannot convert it; use another layer"
+    assert len(runs.jobs) == 2
 
 
 def test_results_of_another_version_are_refused(pictures: Path, tmp_path: Path) -> None:
