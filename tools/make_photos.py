@@ -95,7 +95,9 @@ def parts_of(bundle: Path) -> dict[str, bytes]:
     manifest = read_manifest((bundle / MANIFEST_FILE).read_text(), where=str(bundle))
     return {
         # Costs are those of a user's machine, not of this one.
-        MANIFEST_FILE: dataclasses.replace(manifest, measured=None, unknown=UNKNOWN).to_json().encode(),
+        MANIFEST_FILE: dataclasses.replace(manifest, measured=None, unknown=UNKNOWN)
+        .to_json()
+        .encode(),
         GOLDEN_FILE: (bundle / GOLDEN_FILE).read_bytes(),
         GRAPHS_FILE: graphs.getvalue(),
     }
