@@ -33,6 +33,7 @@ from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.networks.architecture import NETWORKS
 from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
+from lrtflite_converters.request.presets import BEST_SIZE
 
 # Sessions that fill a state, rounds that are timed, and frames of a session.
 FILLING, ROUNDS, FRAMES = 20, 30, 25
@@ -167,19 +168,18 @@ def rows(arguments: argparse.Namespace) -> Iterator[str]:
 def times(arguments: argparse.Namespace) -> Iterator[str]:
     """Compare sessions of 25 frames and single frames, in turns, with one thread."""
     case = CASES["photographs"].of_network(arguments.network)
+    bundles = {row.name: bundle_with(case, second=row.second, crops=row.crops) for row in ROWS[:4]}
+    large = case.of_size(BEST_SIZE)
+    bundles[f"two layers, crops, {BEST_SIZE} px"] = bundle_with(large, second=True, crops=True)
     rng = np.random.default_rng(0)
-    frame = rng.integers(0, 256, (1, 128, 128, 3)).astype(np.uint8)
-    sessions: dict[str, list[float]] = {row.name: [] for row in ROWS[:4]}
-    frames: dict[str, list[float]] = {row.name: [] for row in ROWS[:4]}
+    sessions: dict[str, list[float]] = {name: [] for name in bundles}
+    frames: dict[str, list[float]] = {name: [] for name in bundles}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         learners = {
-            row.name: Learner.open(
-                bundle_with(case, second=row.second, crops=row.crops),
-                Path(folder) / row.name.replace(", ", "-"),
-                runtime=arguments.runtime,
-                threads=1,
+            name: Learner.open(
+                bundle, Path(folder) / str(number), runtime=arguments.runtime, threads=1
             )
-            for row in ROWS[:4]
+            for number, (name, bundle) in enumerate(bundles.items())
         }
         for number in range(FILLING + ROUNDS):
             centre = np.random.default_rng(number % FILLING).gamma(1.0, 0.8, 4096)
@@ -189,12 +189,14 @@ def times(arguments: argparse.Namespace) -> Iterator[str]:
                 given = np.clip(centre[:length] * noise, 0, 6).astype(np.float32)
                 report = learner.learn_latents(given, slot=number % FILLING)
                 sessions[name].append(report.ready_to_committed_ms)
+                side = learner.bundle.manifest.input_size
+                frame = rng.integers(0, 256, (1, side, side, 3)).astype(np.uint8)
                 frames[name].append(min(_timed(learner, frame) for _ in range(ANSWERS)))
         for learner in learners.values():
             learner.close()
     yield "| latents | frame, ms | relative | session, ms | relative |"
     yield "| --- | --- | --- | --- | --- |"
-    for name in sessions:
+    for name in bundles:
         cells = []
         for took in (frames, sessions):
             mine, base = (np.array(took[key][FILLING:]) for key in (name, ROWS[0].name))
