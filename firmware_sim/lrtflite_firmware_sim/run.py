@@ -121,7 +121,7 @@ class Run:
                 stored=self._stored,
                 on_progress=self._watcher.testing,
             )
-            self._strangers = Strangers(self._held_out.truth)
+            self._strangers = Strangers(self._held_out.truth, default=self._bundle.manifest.unknown)
             if not self._held_out.is_extracted:
                 self._notes.append(TEST_NOTE)
                 self._watcher.note(TEST_NOTE)

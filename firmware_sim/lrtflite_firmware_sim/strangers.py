@@ -17,9 +17,12 @@ class Strangers:
     the last test of the run, so each frame counts at most once on either side.
     """
 
-    def __init__(self, truth: NDArray[np.int64]) -> None:
-        """Begin a run whose test frames have the classes `truth` (N,)."""
-        self._truth = truth
+    def __init__(self, truth: NDArray[np.int64], *, default: float | None = None) -> None:
+        """Begin a run whose test frames have the classes `truth` (N,).
+
+        `default` is the threshold of the bundle, if it has one.
+        """
+        self._truth, self._default = truth, default
         self._known: NDArray[np.float64] = np.zeros(0)
         self._unknown: dict[int, NDArray[np.float64]] = {}
 
@@ -38,4 +41,5 @@ class Strangers:
         """Judge the thresholds; return None if the device does not report familiarity."""
         if not len(self._known):
             return None
-        return unknown_answers(self._known, np.concatenate([np.zeros(0), *self._unknown.values()]))
+        unknown = np.concatenate([np.zeros(0), *self._unknown.values()])
+        return unknown_answers(self._known, unknown, default=self._default)

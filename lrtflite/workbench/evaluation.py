@@ -111,7 +111,8 @@ def evaluate(
     unknown = None
     if learner.reports_familiarity:
         known, others = familiarity[True], familiarity[False]
-        unknown = unknown_answers(known, others, most_refused=most_refused)
+        default = learner.bundle.manifest.unknown
+        unknown = unknown_answers(known, others, most_refused=most_refused, default=default)
     return _counted(answers, learned, unknown)
 
 

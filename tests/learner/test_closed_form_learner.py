@@ -22,6 +22,8 @@ from lrtflite.verification.verify import verify_bundle
 NAMES = ("mug", "hat", "shoe", "ball", "pen")
 # A rate so great that the softmax keeps scores that are some hundreds apart.
 TEMPERATURE = 100.0
+# Threshold that `convert` writes for heads that report familiarity.
+UNKNOWN_BELOW = 0.46
 Open = Callable[..., Learner]
 
 
@@ -194,7 +196,9 @@ def test_things_never_taught_are_unknown(opened: Open, strategy: str, tmp_path: 
     assert familiar.min() > odd.max()
     assert all(found[0].label != UNKNOWN for found in learner.predict_latents(strange))
     learner.close()
-    doubting = opened(tmp_path / "state", strategy=strategy, unknown=0.05)
+    # The threshold of the bundle.
+    assert learner.bundle.manifest.unknown == UNKNOWN_BELOW
+    doubting = opened(tmp_path / "state", strategy=strategy, unknown=UNKNOWN_BELOW)
     answers = [found[0].label for found in doubting.predict_latents(own)]
     assert answers.count(UNKNOWN) <= 0.1 * len(own)
     assert {found[0].label for found in doubting.predict_latents(strange)} == {UNKNOWN}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ class Names:
 
     learned: tuple[str, ...] = ("mug", "cup", "hat")
     reports_familiarity: bool = True
+    # A bundle without a threshold.
+    bundle = SimpleNamespace(manifest=SimpleNamespace(unknown=None))
 
     def predict(self, frame: np.ndarray, *, top: int) -> list[list[Prediction]]:
         assert top == 1

@@ -7,6 +7,7 @@ import pytest
 
 from lrtflite.errors import InputError
 from lrtflite.workbench.unknown import (
+    SHARES,
     THRESHOLDS,
     UnknownAnswers,
     interval,
@@ -72,6 +73,29 @@ def test_the_rule(
 
 
 @pytest.mark.parametrize(
+    ("known", "unknown", "recommended"),
+    [
+        # 0.55 refuses exactly a tenth and catches all; 0.6 refuses no more and catches no more.
+        ([0.43, 0.53, *[0.9] * 18], [0.1, 0.3, 0.52], 0.55),
+        # 0.45 is the smallest that catches both.
+        ([0.43, 0.53, *[0.9] * 18], [0.1, 0.44], 0.45),
+        # Nothing unknown: the threshold of the bundle, though a larger one would refuse no more.
+        ([0.9] * 20, [], 0.46),
+        # Three of twenty are below it: the next smaller one.
+        ([0.455] * 3 + [0.9] * 17, [], 0.45),
+        ([0.1] * 3 + [0.9] * 17, [0.1], None),
+    ],
+)
+def test_the_rule_with_a_threshold_of_the_bundle(
+    known: list[float], unknown: list[float], recommended: float | None
+) -> None:
+    found = unknown_answers(known, unknown, default=0.46)
+    assert found.recommended == recommended
+    assert [each.value for each in found.thresholds] == sorted([*THRESHOLDS, 0.46])
+    assert found.default == 0.46
+
+
+@pytest.mark.parametrize(
     ("count", "total", "low", "high"),
     [
         # 0 of 12: from 0 to z2 / (n + z2) = 3.8416 / 15.8416.
@@ -108,3 +132,4 @@ def test_no_known_frame_is_an_error() -> None:
     with pytest.raises(InputError, match="Expected most_refused as a number from 0 to 1"):
         unknown_answers([0.5], [], most_refused=1.5)
     assert list(THRESHOLDS) == sorted(THRESHOLDS)
+    assert list(SHARES) == sorted(SHARES)

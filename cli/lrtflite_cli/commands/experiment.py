@@ -23,9 +23,14 @@ from lrtflite_cli.terminal.output import say
 @click.option(
     "--workers",
     type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
+    show_default="number of cores",
     help="Cells that run at the same time on this machine, one thread each.",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Run the cells on a Dask cluster: the address of its scheduler, such as "
+    "tcp://10.0.0.1:8786, or local to start a cluster of --workers here.",
 )
 @click.option("--dry-run", is_flag=True, help="List the cells and run nothing.")
 @click.option(
@@ -42,7 +47,8 @@ from lrtflite_cli.terminal.output import say
 def command(
     plan: str,
     out: Path | None,
-    workers: int,
+    workers: int | None,
+    scheduler: str | None,
     dry_run: bool,
     estimate: bool,
     yes: bool,
@@ -62,7 +68,7 @@ def command(
     from lrtflite_firmware_sim.experiment.plan_file import read_plan
     from lrtflite_firmware_sim.experiment.template import write_template
     from lrtflite_firmware_sim.experiment.watching import watch
-    from lrtflite_firmware_sim.experiment.workers import ThreadWorkers
+    from lrtflite_firmware_sim.experiment.workers import choose_workers
 
     if init:
         write_template(plan)
@@ -77,7 +83,8 @@ def command(
             for line in running.describe(checked):
                 say(line)
             return
-        staff, watcher = ThreadWorkers(workers), watch()
+        watcher = watch()
+        staff = choose_workers(out, count=workers, scheduler=scheduler, note=watcher.note)
         if estimate:
             found = running.estimate_experiment(checked, workers=staff, watcher=watcher)
             for line in running.estimate_lines(found):

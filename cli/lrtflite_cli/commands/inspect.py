@@ -48,6 +48,7 @@ def command(bundle: str, as_json: bool) -> None:
             f"{manifest.replay_size} latents by default, {manifest.policy}, {manifest.codec}",
         ),
         ("strategy", f"{manifest.strategy}, {_trains(manifest)}"),
+        *([] if manifest.unknown is None else [("unknown below", f"{manifest.unknown:g}")]),
         (
             "mini-batch",
             f"{feeding.batch_size} patterns, at most {feeding.new_per_batch} of them new; "

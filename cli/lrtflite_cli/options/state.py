@@ -22,8 +22,8 @@ unknown_option = click.option(
     "--unknown",
     type=click.FloatRange(0, 1),
     metavar="THRESHOLD",
-    help="Answer unknown for a picture that is less familiar than this share of the patterns "
-    "taught for its class; `lrtflite unknown` recommends one.",
+    help="Answer unknown for a picture that is less familiar; `lrtflite inspect` shows the "
+    "bundle's threshold, `lrtflite unknown` recommends one.",
     show_default="every picture gets a name",
 )
 

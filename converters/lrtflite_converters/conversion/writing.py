@@ -247,6 +247,7 @@ def _taken(training: Training, options: Conversion, *models: SignedModule) -> Tr
 
 def _manifest(options: Conversion, parts: SplitNetwork) -> Manifest:
     replay_size, policy, codec = options.memory
+    reports_familiarity = "familiarity" in parts.head.signatures["infer"].outputs
     return Manifest(
         network=options.architecture.name,
         replay_layer=options.layer,
@@ -271,6 +272,7 @@ def _manifest(options: Conversion, parts: SplitNetwork) -> Manifest:
         adapt_moments=options.adapt_moments,
         train_depthwise=options.train_depthwise,
         backbone=parts.origin,
+        unknown=options.chosen_strategy.unknown if reports_familiarity else None,
         tools={name: importlib.metadata.version(name) for name in ("lrtflite", "tensorflow")},
     )
 

@@ -13,16 +13,18 @@ from lrtflite_converters.gradients.window import Tensor
 
 # Minimum absolute value to divide by.
 LEAST = 1e-12
-# Share of the mean direction of all classes that is subtracted from the direction of each class:
-# features that all patterns share say little about one class. Chosen on validation streams, like
-# SPREAD (benchmarks/unknown.py).
-CONTRAST = 0.5
-# Spread of typicality, relative to the variance within classes over sqrt(F). Cosines fall off with
-# the squared distance from the mean, a sum of F terms. Chosen so that about 5 % of the taught
-# patterns, each left out in turn, have a familiarity below 0.05.
-SPREAD = 4.2
+# Least distance of a class's own patterns from the other classes, as a cosine, relative to that of
+# its mean. A single pattern says nothing about how close the next one will be.
+LEAST_REACH = 0.25
+# Limits of the way from the other classes to a class: rounding decides it where both are the same.
+LEAST_WAY, MOST_WAY = -1.0, 2.0
+# Spread of cosines with the mean of a lone class, relative to the variance within it over sqrt(F).
+# Cosines fall off with the squared distance from the mean, a sum of F terms.
+SPREAD = 8.4
 # Minimum spread: identical frames have no spread, so rounding would decide.
 MIN_SPREAD = 1e-3
+# Share of a lone class's own patterns that are less typical of it than a pattern as familiar as 1.
+WHOLE = 0.1
 # Factor of the logistic approximation of the normal distribution, which is accurate to 0.01.
 _LOGISTIC = 1.702
 
@@ -107,44 +109,54 @@ class ClassSums(tf.Module):
         means = self.sums * self.sums * self.inverse_counts()[:, tf.newaxis]
         return tf.maximum(self.squares - tf.reduce_sum(means, axis=0), 0.0)
 
-    def familiarity(self, z: Tensor, scores: Tensor) -> Tensor:
-        """Return (n,): the share of a class's own patterns that are less typical than this one.
+    def familiarity(self, z: Tensor, scores: Tensor, weights: Tensor | None = None) -> Tensor:
+        """Return (n,): the place of each pattern (n, F) between other classes, 0, and its own, 1.
 
-        The class is the one with the highest score (n, C). The typicality of a pattern (n, F) is
-        its cosine with the class mean, minus CONTRAST times its cosine with the mean direction of
-        all classes. Typicality is assumed to be normally distributed with one spread for all
-        classes. Its centre is halfway between the expectation of the class and that of all classes,
-        because a few patterns say little about their class. Patterns of a class without sums count
-        as familiar.
+        Its class is the one with the highest score (n, C). The other classes count by the mean of
+        their means, which is independent of how many patterns and how many classes there are. The
+        place is the mean of three: the share of the way from the others to the class, measured
+        along the class's `weights` (C, F) if the head has them; the cosine with the mean of the
+        class, relative to that of the others and to that of its own patterns; and the cosine of the
+        angle, seen from the others, between the pattern and the mean of the class.
+
+        Without other classes it is the share of the class's patterns that are less typical,
+        relative to WHOLE. Patterns of a class without sums are familiar.
         """
-        directions = unit_rows(self.sums)
-        share = CONTRAST * self.learned() / tf.maximum(tf.reduce_sum(self.learned()), 1.0)
-        common = tf.linalg.matvec(directions, share, transpose_a=True)
-        expected = self._expected(directions, common, share)
-        patterns = tf.maximum(tf.reduce_sum(self.counts), 1.0)
-        overall = tf.reduce_sum(expected * self.counts) / patterns
-        best = tf.cast(tf.equal(scores, tf.reduce_max(scores, axis=-1, keepdims=True)), tf.float32)
-        best = best / tf.reduce_sum(best, axis=-1, keepdims=True)
-        cosine = tf.reduce_sum(tf.matmul(z, directions, transpose_b=True) * best, axis=-1)
-        centre = 0.5 * (tf.linalg.matvec(best, expected) + overall)
-        off = cosine - tf.linalg.matvec(z, common) - centre
-        unseen = 1.0 - tf.linalg.matvec(best, self.learned())
-        return tf.maximum(tf.sigmoid(_LOGISTIC * off / self._spread()), unseen)
+        slot = tf.argmax(scores, axis=-1, output_type=tf.int32)
+        means, classes = self.means(), tf.reduce_sum(self.learned())
+        mean = tf.gather(means, slot)
+        others = (tf.reduce_sum(means, axis=0) - mean) / tf.maximum(classes - 1.0, 1.0)
+        apart, off = mean - others, z - others
+        along = apart if weights is None else tf.gather(weights, slot)
+        way = _dot(off, along) / tf.maximum(_dot(apart, along), LEAST)
+        direction = unit_rows(mean)
+        low, own = _dot(others, direction), self._own_cosine(mean, tf.gather(self.counts, slot))
+        cosine = _dot(z, direction)
+        near = (cosine - low) / tf.maximum(own - low, LEAST_REACH * (1.0 - low) + LEAST)
+        angle = _dot(unit_rows(off), unit_rows(apart))
+        place = (tf.clip_by_value(way, LEAST_WAY, MOST_WAY) + near + angle) / 3.0
+        typical = tf.sigmoid(_LOGISTIC * (cosine - own) / self._spread())
+        found = tf.where(classes > 1.5, place, typical / WHOLE)
+        unseen = 1.0 - tf.gather(self.learned(), slot)
+        return tf.maximum(tf.clip_by_value(found, 0.0, 1.0), unseen)
 
-    def _expected(self, directions: Tensor, common: Tensor, share: Tensor) -> Tensor:
-        """Return (C,): mean typicality of the patterns of each class, leaving out one at a time."""
-        n = tf.maximum(self.counts, 2.0)
-        length2 = tf.reduce_sum(self.sums * self.sums, axis=-1)
-        # On average, z . S is |S|^2 / n, and z . z is 1.
-        left_out = (length2 / n - 1.0) / tf.sqrt(tf.maximum(length2 * (1.0 - 2.0 / n) + 1.0, 1.0))
-        means = self.means()
-        own = tf.reduce_sum(means * directions, axis=-1)
-        others = tf.linalg.matvec(means, common) - share * own
-        return (1.0 - share) * left_out - others
+    def _own_cosine(self, mean: Tensor, counts: Tensor) -> Tensor:
+        """Return (n,): mean cosine of a class's patterns with its mean, leaving out one at a time.
+
+        On average, z . S is |S|^2 / n for the sum S of n patterns, and z . z is 1.
+        """
+        n = tf.maximum(counts, 2.0)
+        length2 = counts * counts * _dot(mean, mean)
+        return (length2 / n - 1.0) / tf.sqrt(tf.maximum(length2 * (1.0 - 2.0 / n) + 1.0, 1.0))
 
     def _spread(self) -> Tensor:
-        """Return (1,): the standard deviation of typicality."""
+        """Return (1,): the standard deviation of the cosines of patterns with their class mean."""
         free = tf.maximum(self.patterns - tf.reduce_sum(self.learned()), 1.0)
         features = float(self.sums.shape[1])
         spread = SPREAD / features**0.5 * tf.reduce_sum(self.within()) / free
         return tf.maximum(spread, MIN_SPREAD)
+
+
+def _dot(a: Tensor, b: Tensor) -> Tensor:
+    """Return the product of each pair of rows: (n, F), (n, F) -> (n,)."""
+    return tf.reduce_sum(a * b, axis=-1)

@@ -89,7 +89,7 @@ class DeepLdaHead(Head):
         masked = scores - _NEVER * (1.0 - learned)
         return {
             "probabilities": divided * refit + (1.0 - refitted) * alone,
-            "familiarity": self.frozen.classes.familiarity(z, masked),
+            "familiarity": self.frozen.familiarity(z, masked),
         }
 
     def more_trains(self, counts: Tensor, rates: Rates) -> Tensor:

@@ -44,7 +44,7 @@ class LdaHead(Head):
         masked = scores - 1e9 * (1.0 - learned)
         return {
             "probabilities": self.sums.answer.probabilities(scores, learned),
-            "familiarity": self.sums.classes.familiarity(z, masked),
+            "familiarity": self.sums.familiarity(z, masked),
         }
 
     def gather(self, latents: Tensor, targets: Tensor, rates: Rates) -> None:

@@ -57,6 +57,10 @@ class LdaSums(tf.Module):
             temperature=temperature,
         )
 
+    def familiarity(self, z: Tensor, scores: Tensor) -> Tensor:
+        """Return how familiar patterns (n, F) are, given their scores among the learned classes."""
+        return self.classes.familiarity(z, scores, tf.convert_to_tensor(self.answer.weights))
+
     def forget(self, mask: Tensor) -> None:
         """Drop classes. The scatter around their means stays: it is shared by all classes."""
         sums = tf.convert_to_tensor(self.classes.sums)

@@ -59,7 +59,7 @@ class TwoLdaHead(Head):
         masked = scores - 1e9 * (1.0 - learned)
         return {
             "probabilities": softmax_over(added / (1.0 + weight), learned),
-            "familiarity": self.first.classes.familiarity(one, masked),
+            "familiarity": self.first.familiarity(one, masked),
         }
 
     def weight(self) -> Tensor:

@@ -18,6 +18,7 @@ from lrtflite_converters.request.defaults import (
     POLICY,
     REFIT_POLICY,
     REPLAY_SIZE,
+    UNKNOWN,
     SplitPoint,
     ar1_rates,
     cwr_rates,
@@ -44,7 +45,8 @@ class Strategy:
     places where a trunk trains, solved in closed form on the layer of `refits_at`, and
     `second_head` one for latents of two layers, empty if there is none. `trunk` is True
     for a strategy that needs layers that train below the last one, False for one that cannot have
-    them, None for one that works with both.
+    them, None for one that works with both. `unknown` is the default threshold of heads that report
+    how familiar a frame is.
     """
 
     summary: str
@@ -56,6 +58,7 @@ class Strategy:
     replay_size: int = REPLAY_SIZE
     trunk_head: str = ""
     second_head: str = ""
+    unknown: float = UNKNOWN
 
     def head_at(self, place: SplitPoint) -> str:
         """Return the name of the head at a place."""

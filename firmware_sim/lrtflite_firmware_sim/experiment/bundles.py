@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from lrtflite.bundle.bundle import MANIFEST_FILE, Bundle
+from lrtflite.bundle.bundle import MANIFEST_FILE, Bundle, is_packaged
 from lrtflite.errors import LrtfliteError
 from lrtflite_firmware_sim.experiment.cell_options import CellOptions, Request
 from lrtflite_firmware_sim.experiment.cells import request_digest
@@ -24,7 +24,9 @@ class BundleStore:
         """Return the path of a cell's bundle; None for the demo bundle."""
         if read.request is not None:
             return str(self._place(read.request).resolve())
-        return None if read.bundle is None else str(read.bundle)
+        if read.bundle is None or is_packaged(read.bundle):
+            return None if read.bundle is None else str(read.bundle)
+        return str(Bundle.open(read.bundle).path.resolve())
 
     def convert(self, requests: Iterable[Request | None], watcher: ExperimentWatcher) -> None:
         """Convert every bundle that is missing or damaged."""

@@ -45,9 +45,9 @@ class Request:
         from lrtflite_converters.request.options import ConvertOptions
         from lrtflite_converters.request.source import Source, read_labels
 
-        given = {name.replace("-", "_"): value for name, value in self.options}
-        quantise = [name.replace("-", "_") for name in QUANTISE]
-        mode, *others = (given.pop(name, None) for name in quantise)
+        known = known_options()
+        given = {known[name].field: value for name, value in self.options}
+        mode, *others = (given.pop(name, None) for name in QUANTISE)
         calibrate, frames, epochs = others
         network = {each.name for each in fields(Source)}
         source: Any = {name: given.pop(name) for name in list(given) if name in network}

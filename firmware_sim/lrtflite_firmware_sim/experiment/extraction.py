@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -71,18 +69,6 @@ def _key(clip: Clip, test: bool) -> tuple[int, str, int, bool]:
 def is_extracted(path: Path) -> bool:
     """Return whether the latents are there; `StoredLatents.open` checks their digest."""
     return (path / INDEX_FILE).is_file()
-
-
-@contextmanager
-def turn(path: Path) -> Iterator[None]:
-    """Wait until no other process of this machine extracts these latents."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    lock = os.open(path.parent / f"{path.name}.lock", os.O_RDWR | os.O_CREAT, 0o666)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(lock)
 
 
 def extract(path: Path, bundle: str | None, options: SimulateOptions) -> None:

@@ -20,6 +20,8 @@ from lrtflite_firmware_sim.experiment.cells import FORMAT, Cell
 from lrtflite_firmware_sim.experiment.plan_file import PlanFile, parse_plan
 
 PLAN_FILE, INDEX_FILE, LOCK_FILE = "plan.toml", "experiment.json", ".lock"
+# Tells workers of a cluster that they see this folder.
+TOKEN_FILE = ".token"
 CELLS, BUNDLES, LATENTS = "cells", "bundles", "latents"
 
 
@@ -85,7 +87,7 @@ class ExperimentFolder:
             check_folder(self.path)
         index = self._index()
         if index is None:
-            known = {PLAN_FILE, INDEX_FILE, LOCK_FILE, CELLS, BUNDLES, LATENTS}
+            known = {PLAN_FILE, INDEX_FILE, LOCK_FILE, TOKEN_FILE, CELLS, BUNDLES, LATENTS}
             others = sorted(each.name for each in self.path.glob("*") if each.name not in known)
             if others:
                 raise InputError(

@@ -82,10 +82,11 @@ def run_cell(job: CellJob, *, megabytes: float | None = None) -> dict[str, Any]:
 
     Shared latents that are missing are extracted first, by the first process that needs them.
     """
-    from lrtflite_firmware_sim.experiment.extraction import is_extracted, turn
+    from lrtflite_firmware_sim.experiment.extraction import is_extracted
+    from lrtflite_firmware_sim.experiment.parcels import locked
 
     if job.stored is not None and not is_extracted(job.stored.path):
-        with turn(job.stored.path):
+        with locked(job.stored.path.with_suffix(".lock")):
             if not is_extracted(job.stored.path):
                 _child("extract", asdict(job), what=f"the extraction for {job}", most=megabytes)
     found: dict[str, Any] = _child("cell", asdict(job), what=f"the cell {job}", most=megabytes)

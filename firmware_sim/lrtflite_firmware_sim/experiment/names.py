@@ -30,6 +30,8 @@ QUANTISE = {
     "calibration-frames": "frames",
     "qat-epochs": "epochs",
 }
+# Fields whose option has another name, because theirs is a word of Python.
+_OTHERWISE = {"and_layer": "and"}
 _WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
 
 
@@ -75,7 +77,7 @@ def known_options() -> dict[str, Known]:
     ):
         for owner in owners:
             for each in fields(owner):
-                name = each.name.replace("_", "-")
+                name = _OTHERWISE.get(each.name, each.name.replace("_", "-"))
                 if each.name not in _APART and name not in found:
                     found[name] = Known(name, command, each.name, _kind(each))
     for name, kind in OWN_RATES.items():

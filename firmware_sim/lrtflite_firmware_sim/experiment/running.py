@@ -142,14 +142,15 @@ class _Run:
         """Run these cells; latents are shared if several cells of `of` use them."""
         if not cells:
             return
-        self._bundles.convert((cell.parsed.request for cell in cells), self._watcher)
         by_digest = {cell.digest: cell for cell in cells}
-        waiting = deque(self._jobs(cells, of or cells))
-        left = len(waiting)
+        total = left = len(cells)
+        given = 0
         with ExitStack() as stack:
             workers = stack.enter_context(self._workers)
+            workers.check(cells)
             stack.enter_context(self._watcher.running(0, left))
-            total, given = left, 0
+            self._bundles.convert((cell.parsed.request for cell in cells), self._watcher)
+            waiting = deque(self._jobs(cells, of or cells))
             while left:
                 while waiting and given < AHEAD * workers.count:
                     job = waiting.popleft()

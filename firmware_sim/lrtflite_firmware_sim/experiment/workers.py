@@ -1,14 +1,17 @@
-"""Workers of one machine: threads, each of which waits for the child process of one cell."""
+"""Those who run cells: threads of this machine, each waiting for a child process; or a cluster."""
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
+from lrtflite_firmware_sim.experiment.cells import Cell
 from lrtflite_firmware_sim.experiment.jobs import CellJob, machine_mb, run_cell
 
 
@@ -27,6 +30,10 @@ class Workers(Protocol):
     @property
     def count(self) -> int:
         """The number of cells that run at the same time."""
+        ...
+
+    def check(self, cells: Sequence[Cell]) -> None:
+        """Raise LrtfliteError if these cells cannot run here; called before any work starts."""
         ...
 
     def submit(self, job: CellJob) -> None: ...
@@ -56,6 +63,9 @@ class ThreadWorkers:
         self._run = run
         self._jobs: queue.SimpleQueue[CellJob | None] = queue.SimpleQueue()
         self._outcomes: queue.Queue[Outcome] = queue.Queue()
+
+    def check(self, cells: Sequence[Cell]) -> None:
+        """Do nothing: this machine has everything."""
 
     def submit(self, job: CellJob) -> None:
         self._jobs.put(job)
@@ -93,3 +103,26 @@ class ThreadWorkers:
                 self._outcomes.put(Outcome(job, error=error))
             else:
                 self._outcomes.put(Outcome(job, record=record))
+
+
+def choose_workers(
+    out: Path,
+    *,
+    count: int | None = None,
+    scheduler: str | None = None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Workers:
+    """Return workers for the experiment in `out`: `count` on this machine, or a cluster's."""
+    if scheduler is None:
+        return ThreadWorkers(count or cores())
+    from lrtflite_firmware_sim.experiment.cluster import ClusterWorkers
+
+    return ClusterWorkers(scheduler, out, workers=count or cores(), note=note)
+
+
+def cores() -> int:
+    """Return the number of cores that this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on every system
+        return os.cpu_count() or 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from math import erf, sqrt
+from math import sqrt
 
 import numpy as np
 import pytest
@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from closed_form_head import Clouds, forget, gather, make_head, saved, scores, teach
+from familiarity_reference import places
 from lda_reference import LdaReference, differences, far_apart, transformed
-from lrtflite_converters.heads.class_sums import CONTRAST, SPREAD, transform
+from lrtflite.contract.signatures import ZERO
+from lrtflite_converters.heads.class_sums import transform
 from lrtflite_converters.heads.head import Head
 
 SUMS = ("class_sums", "class_counts", "squares", "pattern_count")
@@ -146,31 +148,6 @@ def test_any_split_over_devices_adds_up_to_the_same(
     np.testing.assert_allclose(found, expected, atol=1e-3 * max(1, np.ptp(expected)))
 
 
-def expected_familiarity(
-    taught: list[np.ndarray], answered: np.ndarray, probe: np.ndarray
-) -> np.ndarray:
-    """Familiarity from the patterns themselves, and the normal distribution as it is."""
-    zs = [transformed(latents) for latents in taught]
-    directions = np.stack([z.sum(axis=0) / np.linalg.norm(z.sum(axis=0)) for z in zs])
-    expectations = []
-    for slot, z in enumerate(zs):
-        left = z.sum(axis=0) - z  # for each pattern, the sum of the others
-        # The mean of the cosines, the mean length in place of each length.
-        own = (z * left).sum(axis=1).mean() / sqrt((left**2).sum(axis=1).mean())
-        other = np.delete(directions, slot, axis=0) @ z.mean(axis=0)
-        expectations.append(own - CONTRAST * np.mean([own, *other]))
-    overall = np.average(expectations, weights=[len(z) for z in zs])
-    within = sum(((z - z.mean(axis=0)) ** 2).sum() for z in zs)
-    free = sum(len(z) - 1 for z in zs)
-    spread = SPREAD * within / free / sqrt(probe.shape[1])
-    found = []
-    for z, slot in zip(transformed(probe), answered):
-        typical = z @ directions[slot] - CONTRAST * (directions @ z).mean()
-        centre = (expectations[slot] + overall) / 2
-        found.append(0.5 * (1 + erf((typical - centre) / spread / sqrt(2))))
-    return np.array(found)
-
-
 @pytest.mark.parametrize("kind", ["lda", "ncm"])
 def test_familiarity_against_numpy(kind: str) -> None:
     clouds = Clouds(6, 64, seed=2)
@@ -182,10 +159,12 @@ def test_familiarity_against_numpy(kind: str) -> None:
     found = head.run("infer", latents=probe)
     familiarity, answered = found["familiarity"], found["probabilities"].argmax(axis=1)
     assert familiarity.shape == (150,)
-    expected = expected_familiarity(taught, answered, probe)
-    # The logistic function in place of the normal distribution is off by 0.01.
-    np.testing.assert_allclose(familiarity, expected, atol=0.011)
-    assert ((familiarity >= 0) & (familiarity <= 1)).all()
+    # Along the weights where the head has them, else along the line to the class.
+    weights = head.run("save", zero=ZERO)["weights"].astype(float) if kind == "lda" else None
+    expected = places(dict(enumerate(taught)), probe, answered, weights)
+    np.testing.assert_allclose(familiarity, expected, atol=2e-4)
+    assert familiarity.min() >= 0
+    assert familiarity.max() <= 1
     # Classes 4 and 5 were never taught.
     own, other = familiarity[kinds < 4], familiarity[kinds >= 4]
     assert np.median(own) > np.median(other) + 0.1

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from familiarity_reference import own_cosine, places
 from keras_reference import small_network
 from lrtflite.contract.signatures import ZERO
 from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
 from lrtflite_converters.blocks.block import Chain
-from lrtflite_converters.heads.class_sums import CONTRAST, MIN_SPREAD, SPREAD, ClassSums
+from lrtflite_converters.heads.class_sums import MIN_SPREAD, SPREAD, WHOLE, ClassSums
 from lrtflite_converters.heads.cwr import CwrHead
 from lrtflite_converters.heads.head import HeadPlan
 from lrtflite_converters.request.defaults import SplitPoint, sgd_feeding
@@ -56,32 +57,6 @@ def gather(head: CwrHead, latents: np.ndarray, slots: np.ndarray) -> list[float]
     return seen
 
 
-def expected_familiarity(
-    taught: np.ndarray, slots: np.ndarray, probe: np.ndarray, answers: np.ndarray
-) -> np.ndarray:
-    """From the patterns themselves, each left out of the mean of its class in turn."""
-    z, p, classes = roots(taught), roots(probe), np.unique(slots)
-    means = {slot: z[slots == slot].mean(axis=0) for slot in classes}
-    common = CONTRAST * np.mean([unit(means[slot]) for slot in classes], axis=0)
-    own_share = CONTRAST / len(classes)
-    typical = {}
-    for slot in classes:
-        mine = z[slots == slot]
-        # Mean of the cosines' numerators over the root mean square of the denominators.
-        rest = mine.sum(axis=0) - mine
-        left_out = (mine * rest).sum(1).mean() / np.sqrt((rest**2).sum(1).mean())
-        others = mine @ (common - own_share * unit(means[slot]))
-        typical[slot] = (1 - own_share) * left_out - others.mean()
-    overall = np.mean([typical[slot] for slot in slots])
-    residuals = z - np.stack([means[slot] for slot in slots])
-    variance = (residuals**2).sum() / (len(z) - len(classes))
-    spread = SPREAD / np.sqrt(z.shape[1]) * variance
-    directions = np.stack([unit(means[slot]) for slot in answers])
-    centre = np.array([(typical[slot] + overall) / 2 for slot in answers])
-    off = (p * directions).sum(axis=1) - p @ common - centre
-    return np.asarray(1 / (1 + np.exp(-1.702 * off / spread)))
-
-
 def test_gather_of_cwr_keeps_sums_and_counts() -> None:
     head = cwr_head()
     latents, slots = clouds(5, classes=(1, 3, 4))
@@ -108,24 +83,90 @@ def test_familiarity_of_cwr_against_numpy() -> None:
     probe = np.concatenate([near, far])
     found = head.run("infer", latents=probe)
     answers = found["probabilities"].argmax(axis=1)
-    expected = expected_familiarity(latents, slots, probe, answers)
+    taught = {slot: latents[slots == slot] for slot in (0, 2, 3)}
+    expected = places(taught, probe, answers)
     # Some are familiar and some are not, or there would be nothing to compare.
-    assert expected.min() < 0.01
-    assert expected.max() > 0.3
-    np.testing.assert_allclose(found["familiarity"], expected, rtol=1e-3, atol=1e-5)
+    assert expected.min() < 0.2
+    assert expected.max() > 0.6
+    np.testing.assert_allclose(found["familiarity"], expected, atol=1e-4)
+
+
+def place_of(sums: ClassSums, z: np.ndarray, slot: int = 0) -> float:
+    scores = tf.one_hot([slot], SLOTS)
+    return float(sums.familiarity(tf.constant(z[np.newaxis], tf.float32), scores).numpy()[0])
+
+
+def axis(*values: float) -> np.ndarray:
+    return unit(np.append(values, np.zeros(FEATURES - len(values))))
+
+
+def test_places_by_hand() -> None:
+    """Two classes at right angles: means (1, 0) and (0, 1), each of identical patterns."""
+    sums = ClassSums(SLOTS, FEATURES)
+    for slot, z in enumerate((axis(1, 0), axis(0, 1))):
+        sums.gather(tf.constant(np.tile(z, (4, 1)), tf.float32), tf.one_hot([slot] * 4, SLOTS))
+    assert place_of(sums, axis(1, 0)) == pytest.approx(1, abs=1e-4)
+    # The mean of the other class: no way, no cosine, no angle.
+    assert place_of(sums, axis(0, 1)) == pytest.approx(0, abs=1e-4)
+    # Between both, at 45 degrees: half of the way, a cosine of 0.7071, and seen from the other
+    # class the angle of (0.7071, -0.2929) to (1, -1), whose cosine is 0.9239.
+    expected = (0.5 + 0.70711 + 0.92388) / 3
+    assert place_of(sums, axis(1, 1)) == pytest.approx(expected, abs=1e-4)
+
+
+@pytest.mark.parametrize("many", [1, 400])
+def test_familiarity_depends_on_no_number_of_patterns(many: int) -> None:
+    """The other classes count by their means, however many patterns one of them has."""
+    latents, slots = clouds(6, classes=(0, 1, 2))
+    found = []
+    for copies in (1, many):
+        sums = ClassSums(SLOTS, FEATURES)
+        repeats = np.where(slots == 1, copies, 1)
+        targets = tf.one_hot(np.repeat(slots, repeats), SLOTS)
+        sums.gather(tf.constant(np.repeat(latents, repeats, axis=0)), targets)
+        probe = tf.constant(roots(clouds(3, classes=(0, 2, 4), seed=1)[0]), tf.float32)
+        found.append(sums.familiarity(probe, tf.one_hot([0] * 3 + [2] * 6, SLOTS)).numpy())
+    np.testing.assert_allclose(found[0], found[1], atol=1e-4)
+
+
+def test_familiarity_rises_all_the_way_to_the_class() -> None:
+    latents, slots = clouds(9, classes=(0, 2, 3))
+    sums = ClassSums(SLOTS, FEATURES)
+    sums.gather(tf.constant(latents), tf.one_hot(slots, SLOTS))
+    z = roots(latents)
+    start, end = z[slots != 2].mean(axis=0), z[slots == 2].mean(axis=0)
+    found = [place_of(sums, start + share * (end - start), 2) for share in np.linspace(0, 1, 11)]
+    assert found == sorted(found)
+    assert found[0] == pytest.approx(0, abs=1e-3)
+    assert found[-1] > 0.9
+
+
+def test_a_lone_class_has_no_others_to_compare_with() -> None:
+    """Its patterns alone tell: a tenth of them are below familiarity 1, a twentieth below 0.5."""
+    latents, slots = clouds(12, classes=(3,))
+    sums = ClassSums(SLOTS, FEATURES)
+    sums.gather(tf.constant(latents), tf.one_hot(slots, SLOTS))
+    z = roots(latents)
+    spread = SPREAD / np.sqrt(FEATURES) * ((z - z.mean(axis=0)) ** 2).sum() / (len(z) - 1)
+    probe = roots(np.concatenate([clouds(6, classes=(3,), seed=1)[0], clouds(2, classes=(0,))[0]]))
+    share = 1 / (1 + np.exp(-1.702 * (probe @ unit(z.mean(axis=0)) - own_cosine(z)) / spread))
+    expected = np.clip(share / WHOLE, 0, 1)
+    found = [place_of(sums, each, 3) for each in probe]
+    np.testing.assert_allclose(found, expected, atol=2e-3)
+    assert max(found[6:]) < 0.5 < np.mean(found[:6])
 
 
 def test_a_class_that_the_host_trained_is_familiar() -> None:
     head = cwr_head()
-    latents, slots = clouds(6, classes=(0,))
+    latents, slots = clouds(6, classes=(0, 3))
     gather(head, latents, slots)
     weights = np.zeros((SLOTS, FEATURES), np.float32)
     weights[0], weights[1] = latents.mean(axis=0), -latents.mean(axis=0)
     head.cw.assign(weights)
-    head.past.assign([6, 20, 0, 0, 0])
+    head.past.assign([6, 20, 0, 6, 0])
     found = head.run("infer", latents=np.stack([latents[0], -latents[0]]))
     assert found["probabilities"].argmax(axis=1).tolist() == [0, 1]
-    assert 0 < found["familiarity"][0] < 1
+    assert 0 < found["familiarity"][0] <= 1
     assert found["familiarity"][1] == 1
 
 
@@ -153,10 +194,9 @@ def test_patterns_that_are_all_alike_have_the_least_spread() -> None:
     turned = unit(np.append(np.ones(FEATURES - 1), 0))
     probe = tf.constant(np.stack([z[0], turned]), tf.float32)
     found = sums.familiarity(probe, scores).numpy()
-    # All of one class: half of the cosine is common. 1 is expected of the taught.
-    off = (1 - CONTRAST) * (turned @ z[0] - 1)
-    assert found[0] == pytest.approx(0.5, abs=1e-3)
-    assert found[1] == pytest.approx(1 / (1 + np.exp(-1.702 * off / MIN_SPREAD)), abs=1e-3)
+    off = turned @ z[0] - 1
+    assert found[0] == 1
+    assert found[1] == pytest.approx(10 / (1 + np.exp(-1.702 * off / MIN_SPREAD)), abs=1e-3)
 
 
 def test_above_a_trunk_that_trains_nothing_is_gathered() -> None:

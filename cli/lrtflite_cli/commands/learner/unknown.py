@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 def command(bundle: str, state: Path, as_json: bool, most_refused: float, **given: Any) -> None:
     """Show what each threshold of unknown does to a data set, and recommend one.
 
-    With a threshold, a frame that is less familiar than this share of the patterns taught for its
-    class is answered as unknown. The command counts the frames of learned classes that would be
-    refused by mistake, and the frames of all other classes that would be caught.
+    With a threshold, a frame that is less familiar is answered as unknown. The command counts the
+    frames of learned classes that would be refused by mistake, and the frames of all other classes
+    that would be caught.
 
-    The recommended threshold is at most --most-refused, refuses at most this share of the known
-    frames, and catches the most. Ranges in brackets are 95 % confidence intervals, which are wide
+    The recommended threshold refuses at most --most-refused of the known frames, and catches the
+    most. Ranges in brackets are 95 % confidence intervals, which are wide
     for few frames. STATE is not changed, and may be in use.
     """
     from lrtflite.errors import InputError
@@ -57,7 +57,8 @@ def _lines(found: UnknownAnswers, bundle: str, state: Path) -> list[str]:
     for each in found.thresholds:
         caught = _share(each.caught, found.unknown)
         mark = " *" if each.value == found.recommended else ""
-        rows.append((f"{each.value:g}{mark}", _share(each.refused, found.known), caught))
+        own = " (the bundle's)" if each.value == found.default else ""
+        rows.append((f"{each.value:g}{own}{mark}", _share(each.refused, found.known), caught))
     lines = [*table(rows, left=(0,)), "", unknown_line(found)]
     if not found.unknown:
         lines.append("to measure it, add folders of things that the state was never taught")
