@@ -134,7 +134,7 @@ PRESETS: Table[Preset] = Table(
         ),
         "best": Preset(
             "the most accurate answers: lda on two layers with crops and frames of "
-            f"{BEST_SIZE} pixels, for about five times the time per frame and twice that per "
+            f"{BEST_SIZE} pixels, for four times the time per frame and twice that per "
             "session",
             ("lda",),
             lambda place, training: training,
