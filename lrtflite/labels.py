@@ -17,6 +17,8 @@ from lrtflite.errors import InputError
 
 # The label of a frame that is unlike everything taught.
 UNKNOWN = "unknown"
+# The label of the background: frames of a place without a thing, which are answered as unknown.
+BACKGROUND = "nothing here"
 Label = Union[str, int, np.integer[Any]]  # a name; 3 is the name "3"
 # Maximum number of characters in a label.
 MAX_CHARACTERS = 200
@@ -56,8 +58,8 @@ def check_label(label: object) -> str:
 def new_label(label: object, taken: Iterable[str | None] = ()) -> str:
     """Return the name of a new class, or raise InputError.
 
-    A name must be visible, look unlike every other in `taken`, and not be the answer for a frame
-    that is unlike everything taught.
+    A name must be visible, look unlike every other in `taken`, and be neither the answer for
+    a frame that is unlike everything taught nor the label of the background.
     """
     name = label_name(label)
     looks = appearance(name)
@@ -70,6 +72,12 @@ def new_label(label: object, taken: Iterable[str | None] = ()) -> str:
             f"Expected a label other than {UNKNOWN!r}, which is the answer for a frame "
             f"unlike everything taught, got {_quoted(name)}",
             "choose another name",
+        )
+    if looks == BACKGROUND:
+        raise InputError(
+            f"Expected a label other than {BACKGROUND!r}, which is that of the background, got "
+            f"{_quoted(name)}",
+            "teach it with background=True, or choose another name",
         )
     for other in taken:
         if other is not None and other != name and appearance(other) == looks:

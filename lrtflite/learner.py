@@ -34,7 +34,7 @@ from lrtflite.state.committed import CommittedState
 from lrtflite.state.history import History
 from lrtflite.state.reading import State
 from lrtflite.state.shipping import ship
-from lrtflite.state.slots import Labels, SlotNumbers
+from lrtflite.state.slots import Labels, SlotNumbers, Slots
 
 # Maximum size of the latents passed to one `infer` call, in bytes.
 AT_ONCE_BYTES = 1 << 20
@@ -139,6 +139,11 @@ class Learner:
         return self.committed.learned_labels
 
     @property
+    def background(self) -> int | None:
+        """Return the slot of the background, whose frames are unknown; None if there is none."""
+        return self.committed.slots.background
+
+    @property
     def patterns(self) -> dict[str, int]:
         """Return the number of patterns that each label was taught with."""
         return self.committed.history.patterns
@@ -194,7 +199,11 @@ class Learner:
                     "This learner has learned nothing yet", "teach it a label with learn() first"
                 )
             return top_predictions(
-                self.answers(latents), self.labels, top=top, unknown=self.unknown
+                self.answers(latents),
+                self.labels,
+                top=top,
+                unknown=self.unknown,
+                background=self.background,
             )
 
     def learn(
@@ -203,6 +212,7 @@ class Learner:
         labels: Labels | None = None,
         *,
         slot: SlotNumbers | None = None,
+        background: bool = False,
         training: Training | None = None,
         diagnose: bool = False,
         on_progress: OnProgress | None = None,
@@ -211,7 +221,9 @@ class Learner:
     ) -> SessionReport:
         """Run one learning session on frames of one label, or with one label per frame.
 
-        A label is a name, and 3 is the name "3"; to teach class slot 3, give `slot=3` instead.
+        A label is a name, and 3 is the name "3"; to teach class slot 3, give `slot=3` instead. With
+        `background`, the frames show nothing that should have a name: frames like them are answered
+        as unknown.
         `frames` may be an iterator that is still recording; a second thread extracts meanwhile. The
         learner stays unchanged until the session is committed, and for good if the session is
         cancelled or fails. With `diagnose`, the report explains why answers may be wrong, which
@@ -221,7 +233,7 @@ class Learner:
         """
         with self._session(on_progress, cancel) as session:
             # Check labels first, so that a bad one fails before the camera records.
-            places = self.committed.slots.place_all(labels, slot=slot)
+            places = self._places(labels, slot, background)
             dull = DullFrames()
             latents, kept = record(
                 frames,
@@ -242,6 +254,7 @@ class Learner:
         labels: Labels | None = None,
         *,
         slot: SlotNumbers | None = None,
+        background: bool = False,
         training: Training | None = None,
         diagnose: bool = False,
         on_progress: OnProgress | None = None,
@@ -249,7 +262,7 @@ class Learner:
     ) -> SessionReport:
         """Like `learn`, but from latents; without frames, no moments adapt."""
         with self._session(on_progress, cancel) as session:
-            places = self.committed.slots.place_all(labels, slot=slot)
+            places = self._places(labels, slot, background)
             checked = self._check_latents(latents)
             answer = self.probabilities if diagnose else None
             return diagnosed_session(
@@ -341,6 +354,17 @@ class Learner:
         extracted = self.committed.features.run("extract", frames=frame[np.newaxis])
         latent: NDArray[Any] = extracted["latents"][0]
         return latent
+
+    def _places(
+        self, labels: Labels | None, slot: SlotNumbers | None, background: bool
+    ) -> tuple[NDArray[np.int32], Slots]:
+        """Return the slots to teach; see `Slots.place_all`."""
+        if not background:
+            return self.committed.slots.place_all(labels, slot=slot)
+        if labels is not None or slot is not None:
+            got = "a label" if slot is None else "a slot"
+            raise InputError(f"Expected the background alone, got {got} too", "leave one out")
+        return self.committed.slots.place_background()
 
     def _check_latents(self, latents: NDArray[Any]) -> NDArray[Any]:
         return check_latents(latents, self.bundle.manifest)

@@ -125,7 +125,7 @@ class Consensus:
         # `predict` gives the classes of a refused frame no more than its familiarity.
         left = familiarity if refused and familiarity else 1.0
         if self.threshold is not None and familiarity is not None:
-            refused = familiarity < self.threshold
+            refused = first.is_background or familiarity < self.threshold
         return _Frame(
             NO_SLOT if refused else classes[0].slot if classes else None,
             {} if refused else {guess.slot: guess.probability / left for guess in classes},

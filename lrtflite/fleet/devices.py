@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from lrtflite.errors import InputError, StateError
+from lrtflite.labels import BACKGROUND
 from lrtflite.state.folder import StateFolder, read_state
 from lrtflite.state.form import StateForm
 from lrtflite.state.history import History, TaughtSession
@@ -172,6 +173,23 @@ def merged_labels(
     for label in new:
         labels[labels.index(None)] = label
     return tuple(labels)
+
+
+def merged_background(devices: Sequence[Device], labels: Sequence[str | None]) -> int | None:
+    """Return the slot of the background among merged labels; it has the same label everywhere.
+
+    Raise InputError if its label is that of an ordinary class on another device.
+    """
+    if all(device.state.meta.background is None for device in devices):
+        return None
+    for device in devices:
+        if device.state.meta.background is None and BACKGROUND in device.labels:
+            raise InputError(
+                f"Expected no class named {BACKGROUND!r} next to a background, got one in "
+                f"{device.path}",
+                "rename this class first",
+            )
+    return labels.index(BACKGROUND) if BACKGROUND in labels else None
 
 
 def _ids(devices: Sequence[Device]) -> frozenset[str]:

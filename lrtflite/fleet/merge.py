@@ -26,6 +26,7 @@ from lrtflite.fleet.devices import (
     Device,
     Origin,
     check_fleet,
+    merged_background,
     merged_history,
     merged_labels,
     read_device,
@@ -104,6 +105,7 @@ def merge(
             labels=labels,
             learned=learned,
             rng=generator,
+            background=merged_background(devices, labels),
         ),
     )
     _write(state, target)

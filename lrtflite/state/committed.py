@@ -108,9 +108,12 @@ class CommittedState:
 
     @property
     def learned_labels(self) -> tuple[str, ...]:
-        """Return the labels that the learner can answer with."""
+        """Return the labels that the learner can answer with; the background is never an answer."""
         with self.answering:
-            return learned_labels(self.slots.labels, self.learned)
+            labels = list(self.slots.labels)
+            if self.slots.background is not None:
+                labels[self.slots.background] = None
+            return learned_labels(labels, self.learned)
 
     @contextmanager
     def change(self) -> Iterator[None]:
@@ -288,6 +291,7 @@ class CommittedState:
                 learned=made.learned,
                 rng=self.rng.bit_generator.state,
                 device=self.options.device,
+                background=made.slots.background,
             ),
         )
 
@@ -329,7 +333,7 @@ class CommittedState:
         if meta.policy != self.memory.policy:
             # A counter and marks mean something only to the policy that made them.
             content = content.without_marks()
-        slots, history = Slots(meta.labels), state.history
+        slots, history = Slots(meta.labels, meta.background), state.history
         if rng is None:  # the state of a client with another generator
             rng = np.random.PCG64((self.options.seed, history.sessions)).state
         learned = np.array(meta.learned, bool)

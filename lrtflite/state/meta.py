@@ -20,7 +20,8 @@ class StateMeta:
     `bundle` is the identity of the bundle. `labels` has the label of each slot, `learned` is true
     for slots that have learned. `rng` is a state for numpy, or None for that of another client's
     generator. `history` has the newest sessions and `folded` the labels of all before them, as JSON
-    objects; `sessions` counts both. The last three are None where they are not known.
+    objects; `sessions` counts both. These and the next two are None where they are not known.
+    `background` is the slot of the background, None if it was not taught.
     """
 
     bundle: str
@@ -36,6 +37,7 @@ class StateMeta:
     folded: Mapping[str, Any] | None = None
     device: str | None = None
     bundle_version: str | None = None
+    background: int | None = None
 
     @classmethod
     def of(
@@ -49,6 +51,7 @@ class StateMeta:
         learned: NDArray[np.bool_],
         rng: Mapping[str, Any],
         device: str | None = None,
+        background: int | None = None,
     ) -> StateMeta:
         """Return the values of a state of `bundle`; `learned` (C,) is true for slots that have."""
         manifest = bundle.manifest
@@ -65,6 +68,7 @@ class StateMeta:
             history=(),
             device=device,
             bundle_version=manifest.version,
+            background=background,
         )
         return made.with_history(history)
 

@@ -22,7 +22,7 @@ STATE_FORMAT = 6
 STATE_FORMATS = (5, 6)
 READ_FORMATS = " or ".join(map(str, STATE_FORMATS))
 # Fields beyond the base ones that a reader must know, by their names in `requires`.
-REQUIRED = (FOLDED,) = ("folded",)
+REQUIRED = FOLDED, BACKGROUND = ("folded", "background")
 # Maximum number of labels in a state or in its folded sessions, and of patterns in a session.
 MAX_LABELS, MAX_COUNT = 100_000, (1 << 32) - 1
 # Maximum number of files that the tensors or the rows of a state are spread over.
@@ -172,6 +172,7 @@ _OPTIONAL: dict[str, Callable[[Any], bool]] = {
     FOLDED: _folded,
     "device": is_line,
     "bundle_version": is_line,
+    BACKGROUND: lambda value: _whole(value, MAX_LABELS),
 }
 _SESSION_TEXTS = ("device", "bundle_version")
 _OTHERS: dict[str, Callable[[Any], bool]] = {
@@ -196,9 +197,16 @@ def _check(found: Mapping[str, Any]) -> None:
             raise ValueError(f"invalid {name}")
     if len(found["learned"]) != len(found["labels"]):
         raise ValueError("labels and learned differ in number")
+    background = found.get(BACKGROUND)
+    if background is not None and not _is_taken(found["labels"], background):
+        raise ValueError("the background has no label")
     folded = (found.get(FOLDED) or {"sessions": 0})["sessions"]
     if found["sessions"] != len(found["history"]) + folded:
         raise ValueError("sessions and history differ in number")
+
+
+def _is_taken(labels: Sequence[str | None], slot: int) -> bool:
+    return slot < len(labels) and labels[slot] is not None
 
 
 def _meta_from_json(found: Mapping[str, Any]) -> StateMeta:
@@ -216,6 +224,7 @@ def _meta_from_json(found: Mapping[str, Any]) -> StateMeta:
         folded=found.get(FOLDED),
         device=found.get("device"),
         bundle_version=found.get("bundle_version"),
+        background=found.get(BACKGROUND),
     )
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lrtflite.arguments import printable, whole_number
 from lrtflite.errors import InputError, NoFreeSlot
-from lrtflite.labels import Label, label_name, new_label
+from lrtflite.labels import BACKGROUND, Label, label_name, new_label
 
 Labels = Union[Label, Sequence[Label], NDArray[Any]]
 SlotNumbers = Union[int, Sequence[int], NDArray[np.integer[Any]]]
@@ -21,11 +21,15 @@ SlotNumbers = Union[int, Sequence[int], NDArray[np.integer[Any]]]
 class Slots:
     """The label of each slot, None for a free one. A change returns a new value.
 
+    `background` is the slot of the background, whose frames are answered as unknown; None if it
+    was not taught.
+
     Methods that take a label, or the number of a slot as a keyword, raise InputError unless they
     get exactly one of the two.
     """
 
     labels: tuple[str | None, ...]
+    background: int | None = None
 
     def __post_init__(self) -> None:
         taken = [label for label in self.labels if label is not None]
@@ -57,13 +61,30 @@ class Slots:
         if name in self.labels:
             return self.labels.index(name), self
         name = new_label(name, self.labels)
+        number = self._first_free(name)
+        return number, self._named(number, name)
+
+    def _first_free(self, name: str) -> int:
         if None not in self.labels:
             raise NoFreeSlot(
                 f"No free slot for {name!r}: all {len(self.labels)} are taken",
                 "forget a label, or convert a bundle with more --classes",
             )
-        number = self.labels.index(None)
-        return number, self._named(number, name)
+        return self.labels.index(None)
+
+    def place_background(self) -> tuple[NDArray[np.int32], Slots]:
+        """Return the slot of the background as `place_all` does; the first time, a free one."""
+        if self.background is not None:
+            return np.array(self.background, np.int32), self
+        if BACKGROUND in self.labels:
+            raise InputError(
+                f"Expected no class named {BACKGROUND!r}, which is the label of the background",
+                "rename this class first",
+            )
+        number = self._first_free(BACKGROUND)
+        return np.array(number, np.int32), replace(
+            self._with(number, BACKGROUND), background=number
+        )
 
     def place_all(
         self, labels: Labels | None = None, *, slot: SlotNumbers | None = None
@@ -82,6 +103,11 @@ class Slots:
         self, label: Label | None = None, new: Label | None = None, *, slot: int | None = None
     ) -> Slots:
         number = self.find(label, slot=slot)
+        if number == self.background:
+            raise InputError(
+                f"Expected a class to rename, got the background, {BACKGROUND!r}",
+                "forget it, and teach its frames under another label",
+            )
         others = (*self.labels[:number], *self.labels[number + 1 :])
         return self._named(number, new_label(new, others))
 
@@ -90,7 +116,8 @@ class Slots:
             raise InputError(
                 f"Expected a slot that has a label, got {slot}, which is free", "give a taken slot"
             )
-        return self._with(slot, None)
+        freed = self._with(slot, None)
+        return replace(freed, background=None) if slot == self.background else freed
 
     def _named(self, slot: int, name: str) -> Slots:
         if name in self.labels and self.labels.index(name) != slot:

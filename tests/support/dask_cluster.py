@@ -2,7 +2,7 @@
 
 Where network namespaces are allowed, scheduler and workers are in namespaces that a bridge joins,
 and a worker may have folders hidden, as on another machine. Elsewhere they are at 127.0.0.x.
-`run_cluster` starts this file as a program, because namespaces belong to a process.
+It is started as a program, because namespaces belong to a process.
 """
 
 from __future__ import annotations
@@ -11,11 +11,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from waiting import wait
+
 PORT = 8786
+# Seconds to wait for several processes on a busy machine.
+LONG = 120.0
 BRIDGED = "LRTFLITE_TEST_BRIDGED"
 
 
@@ -65,7 +68,7 @@ class Cluster:
             script = f"{mounts or ':'}; exec sleep 600"
             holder = subprocess.Popen(["unshare", "-nm", "sh", "-c", script])
             self._started.append(holder)
-            wait_for(lambda: namespace(holder.pid) != namespace(os.getpid()))
+            wait(lambda: namespace(holder.pid) != namespace(os.getpid()), patience=LONG)
             run(
                 f"ip link add v{number} type veth peer name e{number}; "
                 f"ip link set e{number} netns {holder.pid}; ip link set v{number} master br0 up"
@@ -119,13 +122,6 @@ def free_port() -> int:
         return port
 
 
-def wait_for(happened: Callable[[], object], seconds: float = 120.0) -> None:
-    end = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < end, "waited too long"
-        time.sleep(0.05)
-
-
 def lose_a_worker_and_the_scheduler(folder: Path, plan: Path, data: Path, out: Path) -> None:
     """Run a plan on two workers; kill one of them, then restart the scheduler in the middle."""
     command = [sys.executable, "-m", "lrtflite_cli.main", "experiment", str(plan)]
@@ -138,17 +134,17 @@ def lose_a_worker_and_the_scheduler(folder: Path, plan: Path, data: Path, out: P
         near, far = cluster.worker(), cluster.worker(hidden=[data, out])
         experiment = subprocess.Popen([*command, "--out", str(out), "--scheduler", cluster.address])
         try:
-            wait_for(lambda: cells() >= 2 or experiment.poll() is not None)
+            wait(lambda: cells() >= 2 or experiment.poll() is not None, patience=LONG)
             near.send_signal(signal.SIGKILL)
             count = cells()
-            wait_for(lambda: cells() > count or experiment.poll() is not None)
+            wait(lambda: cells() > count or experiment.poll() is not None, patience=LONG)
             scheduler.send_signal(signal.SIGKILL)
             scheduler.wait()
             far.wait()  # it ends with its scheduler, as clusters have it
             cluster.scheduler()
             cluster.worker()
             cluster.worker(hidden=[data, out])
-            code = experiment.wait(120)
+            code = experiment.wait(LONG)
         finally:
             experiment.kill()
             experiment.wait()

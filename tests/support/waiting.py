@@ -9,9 +9,9 @@ from typing import Any
 PATIENCE = 30.0
 
 
-def wait(condition: Any, what: str = "the condition") -> Any:
-    """Return the first true value of `condition`; fail after PATIENCE."""
-    end = time.monotonic() + PATIENCE
+def wait(condition: Any, what: str = "the condition", *, patience: float = PATIENCE) -> Any:
+    """Return the first true value of `condition`; fail after `patience`, in seconds."""
+    end = time.monotonic() + patience
     while time.monotonic() < end:
         if found := condition():
             return found

@@ -28,14 +28,21 @@ class BundleStore:
             return None if read.bundle is None else str(read.bundle)
         return str(Bundle.open(read.bundle).path.resolve())
 
-    def convert(self, requests: Iterable[Request | None], watcher: ExperimentWatcher) -> None:
-        """Convert every bundle that is missing or damaged."""
+    def convert(
+        self, requests: Iterable[Request | None], watcher: ExperimentWatcher
+    ) -> dict[Request | None, LrtfliteError]:
+        """Convert every bundle that is missing or damaged; return the errors of those that fail."""
+        errors: dict[Request | None, LrtfliteError] = {}
         wanted = dict.fromkeys(each for each in requests if each is not None)
         missing = {self._place(each): each for each in wanted if not self._is_whole(each)}
         for number, (place, request) in enumerate(missing.items(), start=1):
             job = ConvertJob(dict(request.options), str(place))
             watcher.converting(str(job), number, len(missing))
-            run_conversion(job)
+            try:
+                run_conversion(job)
+            except LrtfliteError as error:
+                errors[request] = error
+        return errors
 
     def _place(self, request: Request) -> Path:
         if request not in self._digests:

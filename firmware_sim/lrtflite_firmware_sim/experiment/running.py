@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from lrtflite.bundle.bundle import Bundle, demo_bundle
 from lrtflite.counted import counted
@@ -137,42 +138,54 @@ class _Run:
         self._seconds: defaultdict[str, list[float]] = defaultdict(list)
         self._sources: dict[object, FrameSource] = {}
         self._identities: dict[object, str | None] = {}
+        self._total = self._finished = 0
 
     def cells(self, cells: Sequence[Cell], *, of: Sequence[Cell] | None = None) -> None:
         """Run these cells; latents are shared if several cells of `of` use them."""
         if not cells:
             return
-        by_digest = {cell.digest: cell for cell in cells}
-        total = left = len(cells)
-        given = 0
+        self._total = len(cells)
         with ExitStack() as stack:
             workers = stack.enter_context(self._workers)
             workers.check(cells)
-            stack.enter_context(self._watcher.running(0, left))
-            self._bundles.convert((cell.parsed.request for cell in cells), self._watcher)
-            waiting = deque(self._jobs(cells, of or cells))
-            while left:
-                while waiting and given < AHEAD * workers.count:
-                    job = waiting.popleft()
-                    self._watcher.started(by_digest[job.digest])
-                    workers.submit(job)
-                    given += 1
-                outcome = workers.next()
-                given -= 1
-                cell, error = by_digest[outcome.job.digest], outcome.error
-                if error is not None and outcome.job.attempts < TRIES:
-                    self._watcher.again(cell, problem(error))
-                    waiting.append(replace(outcome.job, attempts=outcome.job.attempts + 1))
-                    continue
-                record = outcome.record
-                if error is not None or record is None:
-                    record = failed_record(outcome.job, error or RuntimeError("no answer"))
-                else:
-                    self._seconds[cell.kind].append(record["seconds"])
-                self._folder.write_record(record)
-                left -= 1
-                remaining = self._seconds_left(cells, waiting, given)
-                self._watcher.finished(record, total - left, total, remaining)
+            stack.enter_context(self._watcher.running(0, self._total))
+            errors = self._bundles.convert((c.parsed.request for c in cells), self._watcher)
+            for cell in cells:
+                if cell.parsed.request in errors:
+                    job = CellJob(cell.digest, cell.options, cell.axes)
+                    self._finish(failed_record(job, errors[cell.parsed.request]), None)
+            made = [cell for cell in cells if cell.parsed.request not in errors]
+            users = [cell for cell in of or cells if cell.parsed.request not in errors]
+            self._hand_out(made, deque(self._jobs(made, users)), workers)
+
+    def _hand_out(self, cells: Sequence[Cell], jobs: deque[CellJob], workers: Workers) -> None:
+        """Run the jobs of these cells; try each a second time if it fails."""
+        by_digest = {cell.digest: cell for cell in cells}
+        given = 0
+        while jobs or given:
+            while jobs and given < AHEAD * workers.count:
+                job = jobs.popleft()
+                self._watcher.started(by_digest[job.digest])
+                workers.submit(job)
+                given += 1
+            outcome = workers.next()
+            given -= 1
+            cell, error = by_digest[outcome.job.digest], outcome.error
+            if error is not None and outcome.job.attempts < TRIES:
+                self._watcher.again(cell, problem(error))
+                jobs.append(replace(outcome.job, attempts=outcome.job.attempts + 1))
+                continue
+            record = outcome.record
+            if error is not None or record is None:
+                record = failed_record(outcome.job, error or RuntimeError("no answer"))
+            else:
+                self._seconds[cell.kind].append(record["seconds"])
+            self._finish(record, self._seconds_left(cells, jobs, given))
+
+    def _finish(self, record: dict[str, Any], left: float | None) -> None:
+        self._folder.write_record(record)
+        self._finished += 1
+        self._watcher.finished(record, self._finished, self._total, left)
 
     def _jobs(self, cells: Sequence[Cell], of: Sequence[Cell]) -> list[CellJob]:
         """Return the jobs; the first of each latents that are to be extracted come first."""

@@ -15,8 +15,8 @@ about = "How much the size of the replay memory and its policy matter."
 
 # Options of every cell.
 [fixed]
-dataset = "synthetic?frames=20&test_frames=5&classes=10"
-first-classes = 4
+dataset = "synthetic?frames=10&test_frames=5&classes=20"
+first-classes = 5
 # A fixed split-seed keeps the drawn objects, so that `seed` changes the order of sessions alone.
 split-seed = 0
 # Options of convert make a bundle of your own (this needs the extra `host`); without any, the
@@ -30,7 +30,7 @@ split-seed = 0
 # Axes: every combination of these values is a cell.
 [grid]
 policy = ["algorithm1", "balanced"]
-replay-size = [50, 200]
+replay-size = [20, 100]
 seed = [0, 1, 2]
 """
 

@@ -7,19 +7,20 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from lrtflite.errors import DataError, InputError, LrtfliteError
+from lrtflite.errors import ConversionError, DataError, InputError, LrtfliteError
 from lrtflite_firmware_sim import Simulation, simulate
+from lrtflite_firmware_sim.experiment import bundles
 from lrtflite_firmware_sim.experiment.cell_options import CellOptions
 from lrtflite_firmware_sim.experiment.folder import ExperimentFolder, read_cells
-from lrtflite_firmware_sim.experiment.jobs import CellJob, run_cell
+from lrtflite_firmware_sim.experiment.jobs import CellJob, ConvertJob, run_cell
 from lrtflite_firmware_sim.experiment.plan_file import parse_plan
 from lrtflite_firmware_sim.experiment.running import (
     Checked,
@@ -31,6 +32,7 @@ from lrtflite_firmware_sim.experiment.running import (
 )
 from lrtflite_firmware_sim.experiment.template import TEMPLATE, write_template
 from lrtflite_firmware_sim.experiment.workers import ThreadWorkers
+from waiting import wait
 
 
 def plan_text(pictures: Path, grid: str = "seed = [0, 1]", more: str = "") -> str:
@@ -173,6 +175,25 @@ def test_a_cell_that_fails_twice_is_reported_and_the_rest_goes_on(
     )
 
 
+@pytest.mark.skipif(find_spec("tensorflow") is None, reason="needs the extra host")
+def test_a_conversion_that_fails_ends_only_its_cells(
+    pictures: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(job: ConvertJob) -> None:
+        raise ConversionError("Cannot convert it", "use another layer")
+
+    monkeypatch.setattr(bundles, "run_conversion", fail)
+    runs = Recording()
+    joined = plan_text(pictures).replace("[grid]", "[[grid]]")
+    joined += '\n[[grid]]\nstrategy = "cwr"\nseed = [5]\n'
+    finished = run_with(runs, joined, tmp_path)
+    assert str(finished) == "2 of 3 cells done, 1 failed"
+    record = read_cells(tmp_path).cells[2].record
+    assert record is not None
+    assert record["error"] == "Cannot convert it; use another layer"
+    assert len(runs.jobs) == 2
+
+
 def test_results_of_another_version_are_refused(pictures: Path, tmp_path: Path) -> None:
     run_with(Recording(), plan_text(pictures), tmp_path)
     index = tmp_path / "experiment.json"
@@ -260,6 +281,39 @@ def test_the_plan_of_init_can_be_checked(tmp_path: Path) -> None:
     assert (tmp_path / "plan.toml").read_text() == TEMPLATE
 
 
+def below(top: int) -> set[int]:
+    """Return the processes that a process has started, and those that they have."""
+    found = [top]
+    for process in found:
+        for task in Path(f"/proc/{process}/task").glob("*/children"):
+            found += map(int, task.read_text().split())
+    return set(found[1:])
+
+
+def test_ctrl_c_leaves_finished_cells_and_no_process(pictures: Path, tmp_path: Path) -> None:
+    plan, out = tmp_path / "plan.toml", tmp_path / "out"
+    plan.write_text(plan_text(pictures, "seed = [0, 1, 2, 3]"))
+    command = [
+        sys.executable,
+        "-m",
+        "lrtflite_cli.main",
+        "experiment",
+        str(plan),
+        "--out",
+        str(out),
+    ]
+    with subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.PIPE, text=True) as child:
+        wait(lambda: list(out.glob("cells/[0-9a-f]*.json")))
+        wait(lambda: below(child.pid))
+        started = below(child.pid)
+        child.send_signal(signal.SIGINT)
+        _, said = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert said.splitlines()[-1] == "Error: Interrupted; nothing is left half-written"
+    wait(lambda: not any(Path(f"/proc/{process}").exists() for process in started))
+    assert 1 <= len(list(out.glob("cells/[0-9a-f]*.json"))) < 4
+
+
 def test_it_goes_on_after_a_kill(pictures: Path, tmp_path: Path) -> None:
     plan, out = tmp_path / "plan.toml", tmp_path / "out"
     plan.write_text(plan_text(pictures, "seed = [0, 1, 2]"))
@@ -273,9 +327,7 @@ def test_it_goes_on_after_a_kill(pictures: Path, tmp_path: Path) -> None:
         str(out),
     ]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
-        while not list(out.glob("cells/[0-9a-f]*.json")):
-            assert process.poll() is None
-            time.sleep(0.02)
+        wait(lambda: list(out.glob("cells/[0-9a-f]*.json")))
         os.kill(process.pid, signal.SIGKILL)
     before = {file.name: file.stat().st_mtime_ns for file in out.glob("cells/[0-9a-f]*.json")}
     assert 1 <= len(before) < 3

@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 @click.argument(
     "pictures", metavar="PICTURE...", nargs=-1, required=True, type=click.Path(path_type=Path)
 )
-@click.option("--label", required=True, help="Name of the class that the pictures show.")
+@click.option("--label", help="Name of the class that the pictures show.")
+@click.option(
+    "--background",
+    is_flag=True,
+    help="The pictures show nothing to be named: answer unknown for pictures like them.",
+)
 @learner_options(replay_size="state's, or bundle's", policy="state's, or bundle's")
 @skip_unreadable
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -35,7 +40,8 @@ def command(
     bundle: str,
     state: Path,
     pictures: tuple[Path, ...],
-    label: str,
+    label: str | None,
+    background: bool,
     skip_unreadable: bool,
     as_json: bool,
     **given: Any,
@@ -44,16 +50,21 @@ def command(
 
     All pictures are learned in one session, which is saved whole or not at all. STATE is the state
     folder of a learner of BUNDLE, and is created if it does not exist. A label that STATE knows is
-    taught again; any other label becomes a new class.
+    taught again; any other label becomes a new class. With --background in place of --label, these
+    are pictures of a place without a thing, which is never an answer.
     """
     from lrtflite.bundle.bundle import Bundle
     from lrtflite.data.folders.pictures import find_pictures, named, read_pictures, refuse_pictures
-    from lrtflite.labels import check_label
+    from lrtflite.errors import InputError
+    from lrtflite.labels import BACKGROUND, check_label
     from lrtflite.progress import Phase
     from lrtflite.state.folder import StateFolder
     from lrtflite_cli.terminal.progress import phases
 
-    name = check_label(label)
+    if (label is None) == (not background):
+        got = "neither" if label is None else "both"
+        raise InputError(f"Expected --label or --background, got {got}", "give one of them")
+    name = BACKGROUND if background else check_label(label)
     checked = Bundle.open(bundle, require_signature=given["require_signature"])
     files = find_pictures(pictures)
     words = {**WORDS, Phase.READ: "reading pictures"}
@@ -69,19 +80,20 @@ def command(
         is_new_state = StateFolder(state).is_new
         with opened(checked, state, given, may_be_new=True) as learner:
             before = [known for known in learner.labels if known is not None]
-            report = learner.learn(frames, name, on_progress=step)
+            labels = None if background else name
+            report = learner.learn(frames, labels, background=background, on_progress=step)
     if is_new_state:
         say(f"{state} is a new state", err=True)
     skipped = named(found.unreadable)
     if skipped:
         say(f"left out: {', '.join(skipped)}", err=True)
-    if name not in before:
+    if name not in before and not background:
         _hint(name, before, bundle, state)
     if as_json:
         record = _record(report, learner, new=name not in before)
         say_json({**record, "skipped_files": skipped})
         return
-    kind = "again" if name in before else "a new class"
+    kind = "again" if name in before else "never an answer" if background else "a new class"
     taught = f"{report.frames} picture{'s' * (report.frames != 1)}"
     say(
         f"learned {name}, {kind}, from {taught} in {report.ready_to_committed_ms:.0f} ms; "
