@@ -99,5 +99,5 @@ def test_convert_ends_with_both_lines(
 
 def test_the_default_is_the_papers_size() -> None:
     said = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
-    assert "[default: 128; 192 with --preset best]" in said
+    assert "[default: (128; 192 with --preset best)]" in said
     assert Source().side == 128
