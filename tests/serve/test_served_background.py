@@ -17,7 +17,10 @@ def test_a_background_is_taught_by_its_label(served: Running) -> None:
         ("hat", True),
         ("nothing here", True),
     ]
+    assert [each["background"] for each in known] == [False, False, True]
     assert known[2]["pictures"] == 12
+    # In a sentence its label is in quotes, because "learned nothing here" says something else.
+    assert served.classes()["last_change"] == 'learned "nothing here"'
     answers = served.predict(frames_of("green", 1, seed=5)[0])["answers"]
     assert answers[0]["label"] == "unknown"
     assert "nothing here" not in [each["label"] for each in answers]
@@ -30,3 +33,4 @@ def test_a_background_is_taught_by_its_label(served: Running) -> None:
     assert served.labels() == ["mug", "hat", "nothing here"]
     assert served.http.delete("/api/classes/2").status_code == 200
     assert served.labels() == ["mug", "hat"]
+    assert served.classes()["last_change"] == 'forgot "nothing here"'
