@@ -25,6 +25,11 @@ def test_a_background_is_taught_by_its_label(served: Running) -> None:
     assert answers[0]["label"] == "unknown"
     assert "nothing here" not in [each["label"] for each in answers]
     assert served.predict(frames_of("red", 1, seed=5)[0])["answers"][0]["label"] == "mug"
+    # Nobody has to say what the empty place is, so it does not fill the tray.
+    for frame in frames_of("green", 12, seed=6):
+        settled = served.predict(frame, "?stream=page")["settled"]
+    assert settled["kind"] == "unknown"
+    assert served.http.get("/api/tray").json() == []
     # It cannot be renamed, and nothing else can have its label.
     renamed = served.http.patch("/api/classes/2", json={"label": "table"})
     assert renamed.status_code == 400

@@ -134,7 +134,8 @@ class Service:
         if stream is not None:
             found = self.streams.settle(stream, learner, guesses)
             settled = settled_json(found)
-            if found.kind != "answer" and found.frames >= FRAMES:
+            is_open = found.kind != "answer" and not guesses[0].is_background
+            if is_open and found.frames >= FRAMES:
                 self._offer(frame, found.kind, guesses)
         return answer_json(guesses[:top], settled, started)
 
