@@ -69,8 +69,8 @@ export class LessonPanel {
     }
     const [first] = lesson.hints ?? [];
     if (lesson.background) {
-      // An empty place is always the same.
-      return first === 'same' ? text.background.lesson : text.teach.hints[first] ?? text.background.lesson;
+      // An empty place is always the same, and a plain one looks blurred.
+      return first === 'dark' ? text.teach.hints.dark : text.background.lesson;
     }
     return text.teach.hints[first] ?? text.teach.good;
   }
