@@ -76,6 +76,7 @@ bench: build/alpha-1.0/manifest.json  ## slow studies: speed, memory, accuracy
 	$(BIN)/python benchmarks/training_step.py --layers-table
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/training_step.py --networks
 	$(BIN)/python benchmarks/synthetic_strategies.py
+	$(BIN)/lrtflite experiment benchmarks/experiment_smoke.toml --out build/experiment-smoke
 	test ! -d $(SHARED)/data || $(BIN)/python benchmarks/photographs.py
 	test ! -d $(SHARED)/data || \
 		$(BIN)/python benchmarks/few_pictures.py build/alpha-1.0 folder:$(SHARED)/data/caltech50_128

@@ -25,6 +25,7 @@ import numpy as np
 from bundles import BUILD, WEIGHTS, converted
 from closed_form import ONE_BY_ONE, PICTURES, POOLED, bundle_of, draws, learn
 from intervals import shown
+from numpy.typing import NDArray
 from replay_layers import CASES, Case
 from worlds import World, extract
 
@@ -32,9 +33,13 @@ from lrtflite import Bundle, Learner, LrtfliteError
 from lrtflite.networks.architecture import NETWORKS
 from lrtflite.runtime.model import describe_runtime, pick_runtime
 from lrtflite.system.machine import this_machine
+from lrtflite_converters.request.presets import BEST_SIZE
 
-# Sessions that fill a state, and rounds that are timed.
+# Sessions that fill a state, rounds that are timed, and frames of a session.
 FILLING, ROUNDS, FRAMES = 20, 30, 25
+# Answers in a row. The fastest of all rounds counts: on a busy machine no other says something, and
+# the first one after a session waits for the memory that other learners have used.
+ANSWERS = 4
 
 
 @dataclass(frozen=True)
@@ -163,19 +168,18 @@ def rows(arguments: argparse.Namespace) -> Iterator[str]:
 def times(arguments: argparse.Namespace) -> Iterator[str]:
     """Compare sessions of 25 frames and single frames, in turns, with one thread."""
     case = CASES["photographs"].of_network(arguments.network)
+    bundles = {row.name: bundle_with(case, second=row.second, crops=row.crops) for row in ROWS[:4]}
+    large = case.of_size(BEST_SIZE)
+    bundles[f"two layers, crops, {BEST_SIZE} px"] = bundle_with(large, second=True, crops=True)
     rng = np.random.default_rng(0)
-    frame = rng.integers(0, 256, (1, 128, 128, 3)).astype(np.uint8)
-    sessions: dict[str, list[float]] = {row.name: [] for row in ROWS[:4]}
-    frames: dict[str, list[float]] = {row.name: [] for row in ROWS[:4]}
+    sessions: dict[str, list[float]] = {name: [] for name in bundles}
+    frames: dict[str, list[float]] = {name: [] for name in bundles}
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as folder:
         learners = {
-            row.name: Learner.open(
-                bundle_with(case, second=row.second, crops=row.crops),
-                Path(folder) / row.name.replace(", ", "-"),
-                runtime=arguments.runtime,
-                threads=1,
+            name: Learner.open(
+                bundle, Path(folder) / str(number), runtime=arguments.runtime, threads=1
             )
-            for row in ROWS[:4]
+            for number, (name, bundle) in enumerate(bundles.items())
         }
         for number in range(FILLING + ROUNDS):
             centre = np.random.default_rng(number % FILLING).gamma(1.0, 0.8, 4096)
@@ -185,19 +189,24 @@ def times(arguments: argparse.Namespace) -> Iterator[str]:
                 given = np.clip(centre[:length] * noise, 0, 6).astype(np.float32)
                 report = learner.learn_latents(given, slot=number % FILLING)
                 sessions[name].append(report.ready_to_committed_ms)
-                started = time.perf_counter()
-                learner.predict(frame)
-                frames[name].append(1e3 * (time.perf_counter() - started))
+                side = learner.bundle.manifest.input_size
+                frame = rng.integers(0, 256, (1, side, side, 3)).astype(np.uint8)
+                frames[name].append(min(_timed(learner, frame) for _ in range(ANSWERS)))
         for learner in learners.values():
             learner.close()
-    yield "| latents | frame, ms | relative | session, ms | relative |"
+    yield "| latents | fastest frame, ms | relative | session, ms | relative |"
     yield "| --- | --- | --- | --- | --- |"
-    for name in sessions:
-        cells = []
-        for took in (frames, sessions):
-            mine, base = (np.array(took[key][FILLING:]) for key in (name, ROWS[0].name))
-            cells.append(f"{np.median(mine):.1f} | {np.median(mine / base):.2f}")
-        yield f"| {name} | {' | '.join(cells)} |"
+    for name in bundles:
+        mine, base = (np.array(sessions[key][FILLING:]) for key in (name, ROWS[0].name))
+        session = f"{np.median(mine):.1f} | {np.median(mine / base):.2f}"
+        fastest = min(frames[name])
+        yield f"| {name} | {fastest:.1f} | {fastest / min(frames[ROWS[0].name]):.2f} | {session} |"
+
+
+def _timed(learner: Learner, frame: NDArray[np.uint8]) -> float:
+    started = time.perf_counter()
+    learner.predict(frame)
+    return 1e3 * (time.perf_counter() - started)
 
 
 if __name__ == "__main__":

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 THINGS = (("cup-1", "my cup"), ("phone-2", "phone"), ("ball-2", "ball"))
 STRANGER = "scissors-3"
 TAUGHT, SEEN = 0, 3
-SERVER = ("--seconds", "6", "--fps", "5", "--unknown", "0.001")
+SERVER = ("--seconds", "6", "--fps", "5")
 WINDOW: ViewportSize = {"width": 1280, "height": 800}
 # The animation: its width, the pause between two pictures, and WebP's quality.
 WIDTH, PAUSE_MS, QUALITY = 840, 260, 75

@@ -250,20 +250,13 @@ class Run:
             final_accuracy=done[-1].accuracy,
             forgetting=metrics.forgetting(history, first_rows),
             per_session=done,
-            per_class=tuple(
-                ClassResult(
-                    name=name,
-                    first_session=None if row is None else row + 1 - self._rows_before,
-                    final_accuracy=float(history[-1, label]),
-                    best_accuracy=float(history[:, label].max()),
-                )
-                for label, (name, row) in enumerate(zip(self._classes, first_rows))
-            ),
+            per_class=tuple(self._class_results(history, first_rows)),
             latency_ms=latency,
             session_ms_p50=session_ms.p50,
             session_ms=session_ms,
             peak_ram_mb=vitals.peak_ram_mb,
             replay_bytes=vitals.replay_bytes,
+            parameter_bytes=vitals.parameter_bytes,
             replay_patterns=vitals.replay_patterns,
             replay_size=vitals.replay_capacity,
             policy=vitals.policy,
@@ -289,6 +282,17 @@ class Run:
             phase_ms={phase: sum(values) for phase, values in self._timings().items()},
             incomplete=None if stopped_by is None else self._how_it_ended(stopped_by),
         )
+
+    def _class_results(
+        self, history: NDArray[np.float64], first_rows: Sequence[int | None]
+    ) -> Iterator[ClassResult]:
+        for label, (name, row) in enumerate(zip(self._classes, first_rows)):
+            yield ClassResult(
+                name=name,
+                first_session=None if row is None else row + 1 - self._rows_before,
+                final_accuracy=float(history[-1, label]),
+                best_accuracy=float(history[:, label].max()),
+            )
 
     def _improve(self, first_rows: Sequence[int | None]) -> tuple[str, ...]:
         """Return what to do about the confusions of the last test, among the classes taught."""

@@ -41,31 +41,33 @@ def ordered(actions: Iterable[Action]) -> tuple[Action, ...]:
 
 def for_mislabelled(found: Iterable[Mislabelled]) -> Iterator[Action]:
     for each in found:
+        look = "looks" if each.frames == 1 else "look"
         if each.pictures:
-            text = (
-                f"remove {counted(each.frames, 'picture')} of {each.label} that "
-                f"{'looks' if each.frames == 1 else 'look'} like {each.looks_like}: "
-                f"{first_few(each.pictures, NAMED)}"
+            summary = (
+                f"remove {counted(each.frames, 'picture')} of {each.label} that {look} like "
+                f"{each.looks_like}"
             )
+            names = f": {first_few(each.pictures, NAMED)}"
         else:
-            text = (
+            summary = (
                 f"teach {each.label} again without pictures of {each.looks_like}: "
                 f"{each.frames} of {counted(each.of, 'stored frame')} of {each.label} "
-                f"{'looks' if each.frames == 1 else 'look'} like {each.looks_like}"
+                f"{look} like {each.looks_like}"
             )
-        yield Action(REMOVE, each.label, text, each.pictures)
+            names = ""
+        yield _action(REMOVE, each.label, summary, names, each.pictures)
 
 
 def for_confused(found: Iterable[Confused], *, what: str = "picture") -> Iterator[Action]:
     """Yield a line for each confusion; `what` names the frames that were answered."""
     for each in found:
-        named = f" ({first_few(each.pictures, NAMED)})" if each.pictures else ""
-        text = (
+        names = f" ({first_few(each.pictures, NAMED)})" if each.pictures else ""
+        summary = (
             f"add pictures of {each.label} that show how it differs from {each.answer}: "
             f"{each.frames} of {counted(each.of, what)} "
-            f"{'is' if each.frames == 1 else 'are'} answered as {each.answer}{named}"
+            f"{'is' if each.frames == 1 else 'are'} taken for {each.answer}"
         )
-        yield Action(CONTRAST, each.label, text, each.pictures)
+        yield _action(CONTRAST, each.label, summary, names, each.pictures)
 
 
 def for_thin(found: Iterable[Thin], *, least: int) -> Iterator[Action]:
@@ -75,20 +77,21 @@ def for_thin(found: Iterable[Thin], *, least: int) -> Iterator[Action]:
                 f"add pictures of {each.label}: it has {each.pictures}, and {GOOD_START} from "
                 "several sides are a good start"
             )
-            yield Action(ADD, each.label, text)
+            yield _action(ADD, each.label, text)
         else:
-            only = "one picture" if each.different == 1 else f"{each.different} pictures"
-            text = (
-                f"add pictures of {each.label} from other sides: its {each.pictures} are {only} "
-                "again and again"
+            alike = (
+                f"its {each.pictures} pictures are all alike"
+                if each.different == 1
+                else f"only {each.different} of its {each.pictures} pictures differ"
             )
-            yield Action(VARY, each.label, text)
+            text = f"add pictures of {each.label} from other sides: {alike}"
+            yield _action(VARY, each.label, text)
 
 
 def for_unlearned(classes: Iterable[ClassFacts]) -> Iterator[Action]:
     for each in classes:
         if not each.learned:
-            yield Action(TEACH, each.label, f"teach {each.label}: it has a name and no pictures")
+            yield _action(TEACH, each.label, f"teach {each.label}: it has a name but no pictures")
 
 
 def for_repeats(found: Sequence[Repeat]) -> Iterator[Action]:
@@ -100,24 +103,27 @@ def for_repeats(found: Sequence[Repeat]) -> Iterator[Action]:
         pictures = tuple(each.picture for each in repeats)
         count = counted(len(repeats), "picture")
         if label == first_label:
-            text = f"remove {count} of {label} that {_repeats(repeats)} another one: {named}"
-            yield Action(THIN_OUT, label, text, pictures)
+            text = f"remove {count} of {label} that {_repeats(repeats)} another one"
+            yield _action(THIN_OUT, label, text, f": {named}", pictures)
         else:
-            text = f"keep {count} in {label} or in {first_label}, not in both: {named}"
-            yield Action(SEPARATE, label, text, pictures)
+            text = f"keep {count} in {label} or in {first_label}, not in both"
+            yield _action(SEPARATE, label, text, f": {named}", pictures)
 
 
 def for_flawed(found: Iterable[Flawed]) -> Iterator[Action]:
     for each in found:
-        advice = ", taken in more light" if each.flaw == DARK else ""
-        what = f"{each.flaw} picture"
-        text = (
-            f"replace {counted(len(each.pictures), what)} of {each.label}{advice}: "
-            f"{first_few(each.pictures, NAMED)}"
-        )
-        if each.flaw == UNREADABLE:
-            text = text.replace("replace", "remove or replace", 1)
-        yield Action(REPLACE, each.label, text, each.pictures)
+        count = len(each.pictures)
+        verb = "remove or replace" if each.flaw == UNREADABLE else "replace"
+        advice = f" by {'one' if count == 1 else 'ones'} in more light" if each.flaw == DARK else ""
+        text = f"{verb} {counted(count, f'{each.flaw} picture')} of {each.label}{advice}"
+        names = f": {first_few(each.pictures, NAMED)}"
+        yield _action(REPLACE, each.label, text, names, each.pictures)
+
+
+def _action(
+    kind: str, label: str, summary: str, names: str = "", pictures: tuple[str, ...] = ()
+) -> Action:
+    return Action(kind, label, f"{summary}{names}", pictures, summary)
 
 
 def _repeats(repeats: Sequence[Repeat]) -> str:

@@ -271,6 +271,6 @@ def _state_notes(facts: Iterable[ClassFacts]) -> Iterator[str]:
     if unseen:
         yield f"no frames of {first_few(unseen)} are stored, so only their number is known"
     yield (
-        "without pictures, only classes are judged: give --dataset, or keep pictures, to find "
-        "which pictures are at fault"
+        "without pictures, only classes are judged; `serve --keep-pictures` or "
+        "`diagnose --dataset` shows which pictures are at fault"
     )

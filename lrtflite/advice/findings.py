@@ -88,12 +88,16 @@ class Thin:
 
 @dataclass(frozen=True)
 class Action:
-    """One thing to do, as a line of text; `pictures` are those that it is about."""
+    """One thing to do, as a line of text; `pictures` are those that it is about.
+
+    `summary` is the text without the names of pictures, for a page that shows them.
+    """
 
     kind: str
     label: str
     text: str
     pictures: tuple[str, ...] = ()
+    summary: str = ""
 
 
 @dataclass(frozen=True)

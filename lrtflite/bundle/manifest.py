@@ -72,6 +72,14 @@ class Manifest:
         return len(self.labels)
 
     @property
+    def layers(self) -> str:
+        """Return in words which layers and views of a frame give a latent."""
+        pooled = ", pooled" if self.pooled else ""
+        second = f" and {self.second_layer}, pooled" if self.second_layer else ""
+        crop = f"; mean of whole frames and their centres ({self.crop:g})" if self.crop else ""
+        return f"{self.replay_layer}{pooled}{second}{crop}"
+
+    @property
     def latent_bytes(self) -> int:
         """Return the number of bytes of one latent from `extract`."""
         return np.dtype(self.latent_dtype).itemsize * math.prod(self.latent_shape)

@@ -38,19 +38,19 @@ def serve(
 ) -> None:
     """Serve until `stopping` is set; raise LrtfliteError if the service cannot start.
 
-    `say` gets a line when a broker is lost or found again.
+    `say` gets a line when a broker is lost or found again, and about states that were set aside.
 
     The port, the certificate and the camera come before the state, so that a failure leaves no new
     state behind.
     """
-    require("starlette", "uvicorn")
+    require("starlette", "uvicorn", *(("paho",) if settings.mqtt is not None else ()))
     from lrtflite_serve.http.api import Api
     from lrtflite_serve.http.application import application
     from lrtflite_serve.http.server import run_server
     from lrtflite_serve.mqtt.start import linked
     from lrtflite_serve.service.device import DeviceCamera
     from lrtflite_serve.service.service import Service
-    from lrtflite_serve.transfers.swapping import recover
+    from lrtflite_serve.transfers.swapping import recover, set_aside
 
     settings = replace(settings, names=tuple(map(host_name, settings.names)))
     with ExitStack() as stack:
@@ -61,15 +61,19 @@ def serve(
         camera = None if settings.camera is None else DeviceCamera(settings.camera)
         if camera is not None:
             stack.callback(camera.close)
-        recover(Path(settings.state).absolute())
+        state = Path(settings.state).absolute()
+        recover(state)
         with quiet_stderr():
             learner = Learner.open_with(settings.bundle, settings.state, settings.options)
         stack.callback(learner.close)
-        service = Service(learner, settings, camera)
+        service = Service(learner, settings, camera, say=say)
         stack.callback(service.close)
         secure = certificate is not None or is_local
         api = Api(service, token_required=token is not None, secure=secure)
         stack.callback(api.close)
+        if earlier := set_aside(state):
+            names = ", ".join(path.name for path in earlier)
+            say(f"Earlier states are in {state.parent}: {names}; delete those you do not need")
         scheme = "http" if certificate is None else "https"
         address = f"{scheme}://{shown_host(listener)}:{listener.getsockname()[1]}/"
         if settings.mqtt is not None:

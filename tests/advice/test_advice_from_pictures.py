@@ -76,11 +76,11 @@ def test_every_planted_fault_has_its_action(faulty: tuple[Learner, Pictures]) ->
         f"remove 3 pictures of {BALL} that look like {ADAPTER}: "
         f"{BALL}/1.png, {BALL}/2.png, {BALL}/3.png",
         f"add pictures of {PHONE}: it has 2, and 12 from several sides are a good start",
-        f"add pictures of {SCISSORS} from other sides: its 30 are one picture again and again",
+        f"add pictures of {SCISSORS} from other sides: its 30 pictures are all alike",
         f"remove 2 pictures of {CUP} that repeat another one: "
         f"{CUP}/11.png (as {CUP}/0.png), {CUP}/12.png (as {CUP}/4.png)",
         f"replace 2 blurred pictures of {GLASSES}: {GLASSES}/2.png, {GLASSES}/5.png",
-        f"replace 1 dark picture of {GLASSES}, taken in more light: {GLASSES}/7.png",
+        f"replace 1 dark picture of {GLASSES} by one in more light: {GLASSES}/7.png",
     )
 
 
@@ -90,7 +90,7 @@ def test_the_state_alone_shows_classes(faulty: tuple[Learner, Pictures]) -> None
     assert f"teach {ADAPTER} again without pictures of {BALL}: 3 of 11 stored frames" in text
     assert f"teach {BALL} again without pictures of {ADAPTER}: 3 of 11 stored frames" in text
     assert f"add pictures of {PHONE}: it has 2" in text
-    assert f"add pictures of {SCISSORS} from other sides: its 30 are one picture" in text
+    assert f"add pictures of {SCISSORS} from other sides: its 30 pictures are all alike" in text
     assert ".png" not in text
     assert "without pictures, only classes are judged" in found.notes[-1]
 
@@ -126,7 +126,7 @@ def test_confused_classes_name_their_pictures(clean: Pictures, taught: Taught) -
     assert all(each.frames >= 9 and each.of == 11 for each in (ball, cup))
     line = next(line for line in found.lines if line.startswith(f"add pictures of {CUP} that"))
     wrong = next(each for each in found.confused if each.label == CUP)
-    assert f"how it differs from {BALL}: {wrong.frames} of 11 pictures are answered" in line
+    assert f"how it differs from {BALL}: {wrong.frames} of 11 pictures are taken for" in line
     assert f"({wrong.pictures[0]}, " in line
 
 
@@ -221,4 +221,4 @@ def test_kept_pictures_follow_a_renamed_class(
     learner.rename(CUP, "beaker")
     found = diagnose(learner, shown_kept(kept, learner.labels))
     assert found.looked_at == "13 pictures of 2 classes"
-    assert found.lines == (f"replace 1 dark picture of beaker, taken in more light: {dark.id}",)
+    assert found.lines == (f"replace 1 dark picture of beaker by one in more light: {dark.id}",)

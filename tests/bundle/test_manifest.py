@@ -182,3 +182,24 @@ def test_the_threshold_of_unknown_things_is_optional(fields: dict[str, Any]) -> 
     for plain in (read(fields), read(fields, unknown=None)):
         assert plain.unknown is None
         assert "unknown" not in json.loads(plain.to_json())
+
+
+def test_layers_in_words(fields: dict[str, Any]) -> None:
+    plain = read(fields)
+    assert plain.layers == plain.replay_layer
+    # Bundles of one layer and one view are as they were.
+    assert not {"second_layer", "crop"}.intersection(json.loads(plain.to_json()))
+    both = read(fields, replay_layer="pool6", second_layer="conv5_6/sep", crop=0.8)
+    words = "pool6 and conv5_6/sep, pooled; mean of whole frames and their centres (0.8)"
+    assert both.layers == words
+    assert read_manifest(both.to_json(), where="here") == both
+    assert not both.requires
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("second_layer", 7), ("second_layer", "a\nb"), ("crop", 1.5), ("crop", "x"), ("crop", True)],
+)
+def test_a_damaged_view_is_refused(fields: dict[str, Any], name: str, value: object) -> None:
+    with pytest.raises(BundleError, match=name):
+        read(fields, **{name: value})

@@ -19,6 +19,7 @@ from lrtflite.bundle.manifest import Manifest
 from lrtflite_cli.commands.convert import command
 from lrtflite_converters.conversion.convert import Converted
 from lrtflite_converters.request.frame_sizes import STUDIED, other_frame_sizes
+from lrtflite_converters.request.source import Source
 
 COSTS = Costs("a board", "litert 9", 1, 2.0, 0.0, 0, 0.02, 98.5, 0.0)
 PUBLISHED = (
@@ -97,5 +98,6 @@ def test_convert_ends_with_both_lines(
 
 
 def test_the_default_is_the_papers_size() -> None:
-    [size] = [option for option in command.params if option.name == "input_size"]
-    assert size.default == 128
+    said = " ".join(CliRunner().invoke(command, ["--help"]).output.split())
+    assert "[default: (128; 192 with --preset best)]" in said
+    assert Source().side == 128

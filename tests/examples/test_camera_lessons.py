@@ -7,17 +7,20 @@ import re
 import subprocess
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from camera_process import QUICK, SYNTHETIC, Start, labels, wait_for
+from camera_process import SYNTHETIC, Start, labels, wait_for
 from striped_pictures import picture
+from waiting import wait
 
-# A camera that shows the picture in `shown.npy`.
+# A camera that shows the picture in `shown.npy`, and writes how often it has shown it.
 SHOWN = """
-import numpy as np, time
+import os, time
+import numpy as np
 class Picamera2:
     @staticmethod
     def global_camera_info(): return [{"Model": "imx708", "Num": 0}]
@@ -25,11 +28,20 @@ class Picamera2:
     def __exit__(self, *_): pass
     def create_video_configuration(self, main): return main
     def configure(self, main): pass
-    def start(self): pass
+    def start(self): self.file, self.count = None, 0
     def capture_array(self):
         time.sleep(0.02)
-        return np.load("shown.npy")
+        with open("shown.npy", "rb") as file:
+            same = os.fstat(file.fileno()).st_ino == self.file
+            self.file, self.count = os.fstat(file.fileno()).st_ino, same * self.count + 1
+            found = np.load(file)
+        with open("count.part", "w") as file:
+            file.write(f"{self.file} {self.count}")
+        os.replace("count.part", "count")
+        return found
 """
+# Seconds and frames of a lesson that has enough frames on a busy machine too.
+ENOUGH = ("--seconds", "1.5", "--fps", "10")
 Process = subprocess.Popen[str]
 Watch = Callable[..., Process]
 
@@ -53,6 +65,18 @@ def show(folder: Path, pixels: np.ndarray) -> None:
     os.replace(folder / "next.npy", folder / "shown.npy")
 
 
+def wait_until_shown(folder: Path) -> None:
+    """Wait until the camera has shown the new picture a few times, so that no older one is left."""
+
+    def is_shown() -> bool:
+        with suppress(FileNotFoundError):
+            file, count = map(int, (folder / "count").read_text().split())
+            return file == (folder / "shown.npy").stat().st_ino and count > 3
+        return False
+
+    wait(is_shown, "the camera")
+
+
 def tell(process: Process, line: str) -> None:
     assert process.stdin is not None
     process.stdin.write(f"{line}\n")
@@ -60,10 +84,10 @@ def tell(process: Process, line: str) -> None:
 
 
 def teach_stripes(watch: Watch, folder: Path) -> None:
-    process = watch(*QUICK)
+    process = watch(*ENOUGH)
     for kind, name in enumerate(("bricks", "tiles")):
         show(folder, picture(kind, 0))
-        time.sleep(0.2)
+        wait_until_shown(folder)
         tell(process, name)
         wait_for(process, f"Learned {name}")
     tell(process, "quit")

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 # Seconds and frames a second of a lesson: short, but with some frames.
 TEACH = ["--seconds", "3", "--fps", "8"]
-# Drawn things that were not taught are less familiar than this, in every scene.
-UNKNOWN = ["--unknown", "0.001"]
 # Chromium stops all loading when an interface of the machine comes or goes, which says nothing
 # about the page.
 DISTURBED = "ERR_NETWORK_CHANGED"
@@ -152,7 +150,7 @@ def serve(lda: Path, tmp_path: Path) -> Iterator[Callable[..., Served]]:
     def start(*words: str) -> Served:
         folder = tmp_path / f"server-{len(running)}"
         folder.mkdir()
-        running.append(Served(lda, folder, *TEACH, *UNKNOWN, *words))
+        running.append(Served(lda, folder, *TEACH, *words))
         return running[-1]
 
     yield start

@@ -243,5 +243,5 @@ def test_the_check_up_says_what_to_improve(
     page.locator("[data-action=check]").click()
     page.locator("dialog .finding, dialog .clear").first.wait_for()
     told = page.locator("dialog .finding p").all_text_contents()
-    assert told == [action["text"] for action in served.ask("GET", "/diagnosis")["actions"]]
+    assert told == [action["summary"] for action in served.ask("GET", "/diagnosis")["actions"]]
     assert told, "one picture of a thing is not enough"

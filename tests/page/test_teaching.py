@@ -16,6 +16,7 @@ from page_steps import (
     tile,
     wait_for_answer,
     wait_for_labels,
+    wait_for_pictures,
     wait_until_learned,
 )
 
@@ -42,11 +43,13 @@ def test_two_things_are_recognised_in_other_films(serve: Serve, film: Film, visi
         page.context.close()
     stranger = visit(served.url, film("scissors-3", SEEN))
     wait_for_answer(stranger, "unknown", "Unknown")
-    # What was unknown is in the tray, and becomes a thing from there.
+    # What was unknown is in the tray, and one tap makes it a thing, which has a name at once.
     stranger.locator(".tray-item[data-kind=unknown]").last.click()
-    stranger.get_by_role("button", name="New thing …").click()
+    stranger.locator(".tray-bar").get_by_role("button", name="New thing").click()
+    wait_until_learned(stranger, "Thing 3")
+    stranger.locator("[data-part=result] [data-action=rename]").click()
     stranger.get_by_label("Name", exact=True).fill("scissors")
-    stranger.get_by_role("button", name="Teach", exact=True).click()
+    stranger.keyboard.press("Enter")
     wait_until_learned(stranger, "scissors")
     wait_for_labels(stranger, ["cup", "phone", "scissors"])
 
@@ -126,7 +129,7 @@ def test_a_lesson_may_end_early_and_learns_from_what_was_shown(
     page = visit(served.url, film("cup-1", TAUGHT))
     tap_empty(page)
     page.keyboard.press("Enter")
-    page.locator("[data-part=lesson]", has_text="8 pictures").wait_for()
+    wait_for_pictures(page, 8)
     page.get_by_role("button", name="Finish now").click()
     wait_until_learned(page, "Thing 1")
     assert served.labels == ["Thing 1"]

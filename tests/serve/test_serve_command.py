@@ -8,37 +8,19 @@ import socket
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
 from lrtflite import Learner
+from lrtflite.errors import MissingExtra
+from lrtflite.system import extras
+from lrtflite_serve.mqtt.broker import Broker
+from lrtflite_serve.run import serve
+from lrtflite_serve.settings import Settings
 from running_service import Running, frames_of
-
-COMMAND = [sys.executable, "-m", "lrtflite_cli.main", "serve"]
-
-
-@contextmanager
-def started(folder: Path, *words: object) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run the command; yield its process and the address that it prints."""
-    child = subprocess.Popen(
-        [*COMMAND, *map(str, words), "--port", "0"],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert child.stdout is not None
-        line = child.stdout.readline()
-        assert line.startswith("Open http"), child.communicate(timeout=60)
-        yield child, line.removeprefix("Open ").strip()
-    finally:
-        child.kill()
-        child.communicate()
+from serve_command import COMMAND, started
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -96,6 +78,17 @@ def test_what_cannot_start(tmp_path: Path, demo: Path) -> None:
         assert f"Error: {problem}" in error_line(tmp_path, *words, "--port", 0)
     assert "none.mp4" in error_line(tmp_path, demo, "--camera", "none.mp4", "--port", 0)
     assert [path.name for path in tmp_path.iterdir()] == ["text.pem"]
+
+
+def test_a_missing_extra_leaves_no_state(
+    tmp_path: Path, demo: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = extras.find_spec
+    monkeypatch.setattr(extras, "find_spec", lambda name: None if name == "paho" else real(name))
+    settings = Settings(demo, tmp_path / "state", port=0, mqtt=Broker("127.0.0.1"))
+    with pytest.raises(MissingExtra, match="paho-mqtt"):
+        serve(settings)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_state_in_use_and_one_of_another_bundle(tmp_path: Path, demo: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import socket
 import ssl
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -45,7 +44,7 @@ def ends(connection: socket.socket) -> bool:
 
 
 def test_half_open_handshakes_end(secure: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("lrtflite_serve.http.tls.HANDSHAKE", 0.5)
+    monkeypatch.setattr("lrtflite_serve.http.tls.HANDSHAKE", 3.0)
     with ExitStack() as stack:
         silent = [stack.enter_context(connected(secure)) for _ in range(5)]
         halves = [stack.enter_context(connected(secure)) for _ in range(5)]
@@ -92,13 +91,14 @@ def test_what_comes_with_the_end_of_a_handshake_is_not_lost(
         assert answer.startswith(b"HTTP/1.1 200 ")
 
 
-def test_other_protocols_and_old_versions_end_at_once(secure: Running) -> None:
+def test_other_protocols_and_old_versions_end_at_once(
+    secure: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("lrtflite_serve.http.tls.HANDSHAKE", 1000.0)  # not what ends them
     for words in (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n", b"\x16\x03\x00" + bytes(40)):
         with connected(secure) as client:
-            began = time.monotonic()
             client.sendall(words)
             assert ends(client)
-            assert time.monotonic() - began < 9  # not by the time limit of a handshake
     old = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     old.check_hostname, old.verify_mode = False, ssl.CERT_NONE
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):

@@ -103,6 +103,20 @@ def test_it_is_emptied(watched: Running) -> None:
     assert watched.http.delete("/api/tray").json() == []
 
 
+def test_frames_that_came_later_stay(watched: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    [seen] = watched.http.get("/api/tray").json()
+    monkeypatch.setattr("lrtflite_serve.service.tray.PAUSE", 0.0)
+    for frame in frames_of("blue", 8):
+        watched.predict(frame, "?stream=b")
+    before, later = watched.http.get("/api/tray").json()
+    assert before == seen
+    # One that is gone already is no error.
+    for _ in range(2):
+        assert watched.http.delete(f"/api/tray?ids={seen['id']},x").json() == [later]
+    assert watched.http.delete("/api/tray?ids=").json() == [later]
+    assert watched.http.get("/api/tray").json() == [later]
+
+
 @pytest.mark.parametrize("ids", [None, [], "1", [1], [None]])
 def test_ids_of_another_form(watched: Running, ids: object) -> None:
     answer = watched.http.post("/api/tray/teach", json={"ids": ids, "label": "x"})

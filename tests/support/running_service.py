@@ -113,7 +113,11 @@ def events_of(lines: Iterator[str]) -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def running(bundle: Path, state: Path, **options: Any) -> Iterator[Running]:
-    """Serve a bundle and a state for the block; raise what the server raises."""
+    """Serve a bundle and a state for the block; raise what the server raises.
+
+    `say` gets the lines for a terminal; all other options are settings.
+    """
+    say = options.pop("say", lambda line: None)
     settings = Settings(bundle=bundle, state=state, **{"port": 0, **options})
     ready, stopping = threading.Event(), threading.Event()
     found: list[Started] = []
@@ -125,7 +129,7 @@ def running(bundle: Path, state: Path, **options: Any) -> Iterator[Running]:
 
     def run() -> None:
         try:
-            serve(settings, on_start=on_start, stopping=stopping)
+            serve(settings, on_start=on_start, say=say, stopping=stopping)
         except BaseException as error:
             errors.append(error)
         finally:

@@ -91,7 +91,7 @@ def _tell(converted: Converted, source: Source, options: ConvertOptions) -> None
     if converted.replaced:
         say(f"Replaced the bundle in {out}; it cannot open states of the old bundle", err=True)
     say(
-        f"{manifest.backbone}, replay layer {manifest.replay_layer}, strategy {manifest.strategy}",
+        f"{manifest.backbone}, replay layer {manifest.layers}, strategy {manifest.strategy}",
         err=True,
     )
     demo = own is None and source.model is None and source.named_weights == DEMO

@@ -43,6 +43,21 @@ from lrtflite_cli.terminal.output import say
     is_flag=True,
     help="Run even more than 10,000 cells, or again over results of other versions.",
 )
+@click.option(
+    "--set",
+    "settings",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Replace an option or an axis of the plan, such as dataset=core50:PATH. Several values of "
+    "one name make an axis.",
+)
+@click.option(
+    "--curves",
+    metavar="ZIP",
+    type=click.Path(path_type=Path),
+    help="The accuracy curves that CORe50's authors published, drawn beside those of the same "
+    "benchmark.",
+)
 @click.option("--init", is_flag=True, help="Write a commented plan to PLAN, and run nothing.")
 def command(
     plan: str,
@@ -52,23 +67,28 @@ def command(
     dry_run: bool,
     estimate: bool,
     yes: bool,
+    settings: tuple[str, ...],
+    curves: Path | None,
     init: bool,
 ) -> None:
     """Run a grid of simulations from a plan file.
 
-    PLAN is a TOML file. Its names are the options of `lrtflite simulate` and `lrtflite convert`:
-    options with one value under [fixed], and axes with a list of values under [grid]. Each
-    combination is a cell, which is one run. Bundles are converted once; the latents of one
-    network, replay layer and data set are extracted once.
+    PLAN is a TOML file, or a table or figure of the paper: paper:memory, paper:openloris,
+    paper:rehearsal, paper:strategies, paper:summary or paper:trade-off. Its names are the options
+    of `lrtflite simulate` and `lrtflite convert`: options with one value under [fixed], and axes
+    with a list of values under [grid]. Each combination is a cell, which is one run. Bundles are
+    converted once; the latents of one network, replay layer and data set are extracted once.
 
     Everything is checked before any work starts. Each cell's results are a file under
-    DIR/cells as soon as it is done. Interrupted runs go on where they stopped.
+    DIR/cells as soon as it is done. Interrupted runs go on where they stopped. At the end,
+    DIR/results.html shows figures and tables; the first table is printed.
     """
     from lrtflite_firmware_sim.experiment import running
-    from lrtflite_firmware_sim.experiment.plan_file import read_plan
+    from lrtflite_firmware_sim.experiment.plan_file import read_plan, with_settings
     from lrtflite_firmware_sim.experiment.template import write_template
     from lrtflite_firmware_sim.experiment.watching import watch
     from lrtflite_firmware_sim.experiment.workers import choose_workers
+    from lrtflite_firmware_sim.experiment_results.writing import check_report, write_results
 
     if init:
         write_template(plan)
@@ -78,7 +98,9 @@ def command(
     if out is None:
         raise InputError("Expected --out DIR, got none", "name a folder for the results")
     with raising():
-        checked = running.check_experiment(read_plan(plan), out, yes=yes)
+        chosen = with_settings(read_plan(plan), settings)
+        check_report(chosen, curves=curves)
+        checked = running.check_experiment(chosen, out, yes=yes)
         if dry_run:
             for line in running.describe(checked):
                 say(line)
@@ -91,6 +113,7 @@ def command(
                 say(line)
             return
         finished = running.run_experiment(checked, workers=staff, watcher=watcher)
+        say(write_results(out, curves=curves))
     if finished.failed:
         raise LrtfliteError(f"{finished}: {finished.failed[0]}", f"see {out}/cells")
     say(f"{out}")

@@ -41,7 +41,7 @@ def command(bundle: str, as_json: bool) -> None:
     rows = [
         ("network", f"{manifest.network}, {manifest.backbone}"),
         ("frames", f"{manifest.input_size} x {manifest.input_size} RGB, uint8"),
-        ("replay layer", _layers(manifest)),
+        ("replay layer", manifest.layers),
         ("latent", f"{shape} {manifest.latent_dtype}, {manifest.latent_bytes:,} bytes"),
         (
             "replay memory",
@@ -128,14 +128,6 @@ def _extra(feeding: Feeding) -> str:
         f"; up to {feeding.extra_steps} extra steps, while the mean loss of a pass is "
         f"{feeding.enough_loss:g} or more"
     )
-
-
-def _layers(manifest: Manifest) -> str:
-    """Return the layers that give a latent."""
-    pooled = ", pooled" if manifest.pooled else ""
-    second = f" and {manifest.second_layer}, pooled" if manifest.second_layer else ""
-    crop = f"; mean of whole frames and their centres ({manifest.crop:g})" if manifest.crop else ""
-    return f"{manifest.replay_layer}{pooled}{second}{crop}"
 
 
 def _trains(manifest: Manifest) -> str:

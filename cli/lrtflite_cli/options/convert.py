@@ -28,6 +28,9 @@ def convert_options() -> Callable[[Any], Any]:
 
 
 def _network() -> tuple[Callable[[Any], Any], ...]:
+    from lrtflite_converters.request.presets import BEST_SIZE
+    from lrtflite_converters.request.source import INPUT_SIZE
+
     pooled = "; ".join(f"{entry.pooled} of {name}" for name, entry in NETWORKS.items())
     weights = ", ".join(
         dict.fromkeys(w for entry in NETWORKS.values() for w in entry.named_weights)
@@ -63,8 +66,7 @@ def _network() -> tuple[Callable[[Any], Any], ...]:
         click.option(
             "--input-size",
             type=int,
-            default=128,
-            show_default=True,
+            show_default=f"{INPUT_SIZE}; {BEST_SIZE} with --preset best",
             help="Side of the square frames, in pixels.",
         ),
     )

@@ -159,8 +159,8 @@ export class ServerEngine extends EventTarget {
     return this.http.json('POST', '/tray/teach', { ids, ...what });
   }
 
-  dropTray(id) {
-    return this.http.json('DELETE', id === undefined ? '/tray' : `/tray/${encodeURIComponent(id)}`);
+  dropTray(ids) {
+    return this.http.json('DELETE', `/tray?ids=${ids.map(encodeURIComponent).join(',')}`);
   }
 
   pictures(slot) {

@@ -55,10 +55,11 @@ async function walk(entry, found) {
 }
 
 /** Sort files into things; returns {things, skipped}, with the names of files that are neither. */
-export async function readSources(files) {
+export async function readSources(files, signal) {
   const things = new Map();
   const skipped = [];
   for (const { path, file } of files) {
+    signal?.throwIfAborted();
     if (hidden(path)) {
       continue;
     }

@@ -106,7 +106,7 @@ export const text = {
     name: 'Name',
     suggested: (n) => `Thing ${n}`,
     start: 'Start teaching',
-    how: (seconds) => `Hold it in the square and turn it slowly. It takes ${count(seconds, { one: '# second', other: '# seconds' })}, or less.`,
+    how: (seconds) => `Hold it in the square and turn it slowly. It takes at most ${count(seconds, { one: '# second', other: '# seconds' })}.`,
   },
   sheet: {
     title: (label) => label,
@@ -116,7 +116,7 @@ export const text = {
     forgetHint: 'Removes it and frees its place. Undo brings it back.',
     pictures: (n) => `Look at its ${pictures(n)}`,
     notKept: 'Its pictures are not kept on the device, only what was learned from them.',
-    kept: 'Pictures are kept on the device, beside what it learned.',
+    kept: 'Pictures are kept on the device, next to what it learned.',
     taught: (n) => `Taught with ${pictures(n)}`,
   },
 
@@ -153,7 +153,7 @@ export const text = {
         ? `in ${decimals.format(Math.max(0.01, milliseconds / 1000))} s`
         : `in ${number.format(Math.round(milliseconds / 1000))} s`,
     fresh: (n) => `It is new, from ${pictures(n)}.`,
-    more: (n, all) => `${pictures(n)} were added; it has ${number.format(all)} now.`,
+    more: (n, all) => `${count(n, { one: '# picture was added', other: '# pictures were added' })}; it has ${number.format(all)} now.`,
     clear: 'It is easy to tell from the other things.',
     confused: 'It could be confused with',
     confusedShare: (value) => `${share.format(value)} on average`,
@@ -174,16 +174,14 @@ export const text = {
   // The tray.
   tray: {
     section: 'Not recognised',
-    hint: 'Pictures that it did not know. Choose some, then say what they are.',
+    hint: 'Pictures that it did not recognise. Choose some, then tap what they show.',
     empty: 'Pictures that it does not recognise appear here, so that you can say what they are.',
     unknown: 'unknown',
     unsure: (label) => (label ? `${label}?` : 'unsure'),
     picture: (kind, position) => `Picture ${position}: ${kind}`,
     chosen: (n) => `${pictures(n)} chosen. What is it?`,
-    fresh: 'New thing …',
+    fresh: 'New thing',
     drop: 'Discard',
-    freshTitle: 'What are they?',
-    freshStart: 'Teach',
   },
 
   // Adding from files.
@@ -203,7 +201,7 @@ export const text = {
     known: 'adds to what it knows',
     fresh: 'new',
     start: (n) => `Learn ${classes(n)}`,
-    tooMany: (n, free) => `These are ${classes(n)} too many: there is room for ${number.format(free)} new ones. Leave some out, or forget some that it knows.`,
+    tooMany: (n, free) => `That is ${classes(n)} too many: there is room for ${count(free, { one: '# new one', other: '# new ones' })}. Leave some out, or forget some that it knows.`,
     unnamed: 'Give each of them a name.',
     progress: (label, done, all) => `${label}: ${number.format(done)} of ${pictures(all)}`,
     progressFilm: (label, done) => `${label}: ${pictures(done)}`,
@@ -234,7 +232,8 @@ export const text = {
     title: 'Check-up',
     reading: 'Looking at what it has learned …',
     fine: 'Nothing to improve was found.',
-    intro: 'What to improve, most useful first:',
+    intro: 'What to improve, most urgent first:',
+    lookedAt: (what) => `Looked at ${what}.`,
   },
 
   // Downloads.
@@ -250,10 +249,10 @@ export const text = {
     int8: 'int8',
     noModel: 'A plain model needs the extra host on the device: pip install \'lrtflite[host]\'',
     load: 'Load what a device learned',
-    loadHint: 'Replaces everything that this device has learned; the old state is set aside.',
+    loadHint: 'Replaces everything that this device has learned. What it had learned before stays in another folder on the device.',
     choose: 'Choose a file',
     making: 'Making the file …',
-    loaded: (aside) => (aside ? `Loaded. The old state is in ${aside}.` : 'Loaded.'),
+    loaded: (aside) => (aside ? `Loaded. The old state is in the folder ${aside} on the device; delete it there when you no longer need it.` : 'Loaded.'),
     save: 'Save',
     names: { state: 'lrtflite-state.zip', bundle: 'lrtflite-bundle.zip', model: (form) => `lrtflite-model-${form}.zip` },
   },
@@ -290,8 +289,8 @@ export const text = {
   trouble: {
     offline: 'The device does not answer. Trying again …',
     online: 'The device answers again.',
-    crowded: 'Too many pages or wrong tokens. Wait a minute and reload.',
-    replaced: 'The device runs with another bundle now. Reloading …',
+    crowded: 'Too many pages are open, or too many tokens were wrong. Wait a minute, then reload.',
+    replaced: 'The device now runs another bundle. Reloading …',
     full: 'The disk of the device is full. Nothing was lost, and nothing was learned.',
     busy: 'Something else is being taught right now. Wait until it has finished.',
     large: 'This is too large for the device.',

@@ -42,13 +42,22 @@ export class AddDialog {
     this.onLearned = onLearned;
     this.stopping = new AbortController();
     this.addresses = [];
+    this.learning = false;
     this.dialog = openDialog({ title: text.add.title, wide: true, name: 'add', onclose: () => this.closed() });
     this.showChoice();
   }
 
+  /** Leave no trace of what was not learned yet, also while the device learns. */
   closed() {
     this.stopping.abort(new DOMException('closed', 'AbortError'));
     this.addresses.forEach((address) => URL.revokeObjectURL(address));
+    if (this.learning) {
+      this.state.engine.cancel().catch(() => {}); // the device cancels a lesson that hears nothing more
+    }
+  }
+
+  get stopped() {
+    return this.stopping.signal.aborted;
   }
 
   showChoice(problem = '') {
@@ -74,13 +83,22 @@ export class AddDialog {
 
   /** Look at files, given as {path, file}, and show what would be learned. */
   async take(files) {
-    this.dialog.content.replaceChildren(h('p', { role: 'status' }, text.add.reading));
+    if (this.stopped) {
+      return;
+    }
+    this.dialog.content.replaceChildren(h('p', { role: 'status' }, text.add.reading), h('div', { class: 'row end' }, this.cancelButton()));
     let found;
     try {
-      found = await readSources(files);
+      found = await readSources(files, this.stopping.signal);
     } catch (error) {
+      if (this.stopped) {
+        return;
+      }
       const broken = error instanceof BadZip ? text.add.badZip(error.file) : text.trouble.unexpected(error.message);
       this.showChoice(broken);
+      return;
+    }
+    if (this.stopped) {
       return;
     }
     if (!found.things.length) {
@@ -88,6 +106,10 @@ export class AddDialog {
       return;
     }
     this.preview(found);
+  }
+
+  cancelButton() {
+    return h('button', { type: 'button', class: 'button', onclick: () => this.dialog.close() }, text.common.cancel);
   }
 
   preview({ things, skipped }) {
@@ -101,8 +123,7 @@ export class AddDialog {
       h('ul', { class: 'add-list' }, ...this.rows.map((row) => row.element)),
       ...leftOut(skipped),
       this.problem,
-      h('div', { class: 'row end' },
-        h('button', { type: 'button', class: 'button', onclick: () => this.dialog.close() }, text.common.cancel), this.start),
+      h('div', { class: 'row end' }, this.cancelButton(), this.start),
     );
     this.dialog.content.replaceChildren(form);
     this.check();
@@ -132,45 +153,47 @@ export class AddDialog {
     const things = merged(this.rows.filter((row) => row.included));
     const bar = h('progress', { class: 'progress', max: things.length, value: 0 });
     const line = h('p', { role: 'status' }, text.common.working);
-    this.dialog.content.replaceChildren(line, bar, h('div', { class: 'row end' },
-      h('button', { type: 'button', class: 'button', onclick: () => this.dialog.close() }, text.common.cancel)));
+    this.dialog.content.replaceChildren(line, bar, h('div', { class: 'row end' }, this.cancelButton()));
     const done = [];
     const skipped = [];
+    let stopped = false;
+    this.learning = true;
     try {
       for (const [at, thing] of things.entries()) {
-        const learned = await this.learnOne(thing, skipped, (sentence, share) => {
+        await this.learnOne(thing, done, skipped, (sentence, share) => {
           setText(line, sentence);
           bar.value = at + share;
         });
-        if (learned) {
-          done.push(learned);
-        }
       }
     } catch (error) {
+      stopped = this.stopped;
       await this.state.engine.cancel().catch(() => {});
-      if (this.stopping.signal.aborted) {
-        notice(text.add.stopped(done.map((learned) => learned.label)), { id: 'add' });
-      } else {
+      if (!stopped) {
         complain(error, 'add');
       }
     }
+    this.learning = false;
     this.dialog.close();
-    this.tell(done, skipped);
+    this.tell(done, skipped, stopped);
   }
 
-  tell(done, skipped) {
+  tell(done, skipped, stopped) {
+    const labels = [...new Set(done.map((learned) => learned.label))];
     if (skipped.length) {
       notice(`${text.add.skipped(skipped.length)} ${text.list(skipped.slice(0, LISTED))}`, { id: 'skipped', kind: 'error' });
     }
-    if (done.length > 1) {
-      notice(text.result.imported(done.length), { id: 'add' });
+    if (stopped) {
+      notice(text.add.stopped(labels), { id: 'add' });
+    } else if (labels.length > 1) {
+      notice(text.result.imported(labels.length), { id: 'add' });
     }
     if (done.length) {
       this.onLearned(done.at(-1));
     }
   }
 
-  async learnOne(thing, skipped, progress) {
+  /** Learn one thing; each lesson that is committed goes to `done`. */
+  async learnOne(thing, done, skipped, progress) {
     const { engine, maxFrames } = this.state;
     const { signal } = this.stopping;
     const known = this.state.labelled(thing.label);
@@ -179,8 +202,9 @@ export class AddDialog {
     for await (const frame of this.frames(thing, skipped)) {
       signal.throwIfAborted();
       if (frames && frames % maxFrames === 0) {
-        const { slot } = await engine.commit(); // a lesson is full; another one goes on
-        await engine.begin({ slot });
+        done.push(await engine.commit()); // a lesson is full; another one goes on
+        signal.throwIfAborted();
+        await engine.begin({ slot: done.at(-1).slot });
       }
       await engine.collect(frame);
       frames += 1;
@@ -193,12 +217,11 @@ export class AddDialog {
     if (!frames) {
       await engine.cancel();
       notice(text.add.unreadable(thing.label), { id: `unreadable-${thing.label}`, kind: 'error' });
-      return null;
+      return;
     }
     progress(text.add.learning(thing.label), 1);
-    const learned = await engine.commit();
-    this.state.setClasses(learned.classes);
-    return learned;
+    done.push(await engine.commit());
+    this.state.setClasses(done.at(-1).classes);
   }
 
   async *frames(thing, skipped) {
@@ -247,7 +270,11 @@ class ThingRow {
   async fill(samples, owner) {
     for (const item of this.thing.pictures.slice(0, SAMPLES)) {
       try {
-        const address = URL.createObjectURL(await item.blob());
+        const blob = await item.blob();
+        if (owner.stopped) {
+          return;
+        }
+        const address = URL.createObjectURL(blob);
         owner.addresses.push(address);
         samples.append(h('img', { src: address, alt: '' }));
       } catch {

@@ -26,7 +26,7 @@ export async function openCheck(state) {
 }
 
 function findingsList(state, findings) {
-  const about = [findings.looked_at, ...(findings.notes ?? [])].filter(Boolean);
+  const about = [text.check.lookedAt(findings.looked_at), ...(findings.notes ?? [])];
   const hints = about.map((sentence) => h('p', { class: 'hint' }, sentence));
   if (!findings.actions.length) {
     return [h('p', { class: 'clear' }, icon('check'), text.check.fine), ...hints];
@@ -53,7 +53,7 @@ function actionLine(state, { confused = [], mislabelled = [] }, action) {
     h(
       'div',
       {},
-      h('p', {}, action.text),
+      h('p', {}, action.summary),
       pictures.length ? h('div', { class: 'samples' }, ...pictures.map((id) => {
         const image = h('img', { alt: '', hidden: true });
         fillThumb(image, `kept-${id}`, () => state.engine.keptPicture(id));

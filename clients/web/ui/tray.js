@@ -1,7 +1,7 @@
-// The tray: pictures that were unknown or unsure. Choose some, say what they are.
+// The tray: pictures that were unknown or unsure. Choose some, and tap what they are; a new thing
+// gets a name like any other, which the result lets one change.
 
 import { text } from '../text/index.js';
-import { askName } from './dialog.js';
 import { h, setText, show } from './dom.js';
 import { complain } from './notices.js';
 import { clearThumb, fillThumb } from './thumbs.js';
@@ -101,7 +101,7 @@ export class Tray {
       h('button', { type: 'button', class: `chip ${kind}`, disabled: this.working, onclick: run }, label);
     const free = this.state.classes.free > 0;
     this.choices.replaceChildren(
-      ...(free ? [chip(text.tray.fresh, () => this.askFresh(), 'primary')] : []),
+      ...(free ? [chip(text.tray.fresh, () => this.teach({ label: this.state.freshName(text.fresh.suggested) }), 'primary')] : []),
       ...this.state.learned.map((entry) => chip(entry.label, () => this.teach({ slot: entry.slot }))),
       chip(text.tray.drop, () => this.drop(), 'quiet'),
     );
@@ -120,17 +120,6 @@ export class Tray {
     this.draw();
   }
 
-  askFresh() {
-    askName({
-      title: text.tray.freshTitle,
-      label: text.fresh.name,
-      start: text.tray.freshStart,
-      suggested: this.state.freshName(text.fresh.suggested),
-      onname: (label) => this.teach({ label }),
-      name: 'tray-name',
-    });
-  }
-
   async teach(what) {
     await this.work(async () => {
       const learned = await this.state.engine.teachTray([...this.chosen], what);
@@ -139,13 +128,10 @@ export class Tray {
     });
   }
 
+  /** Discard what was chosen, and nothing that came meanwhile. */
   async drop() {
     await this.work(async () => {
-      const everything = this.chosen.size === this.items.length;
-      const ids = everything ? [undefined] : [...this.chosen];
-      for (const id of ids) {
-        await this.state.engine.dropTray(id);
-      }
+      await this.state.engine.dropTray([...this.chosen]);
       this.chosen.clear();
     });
   }

@@ -13,6 +13,7 @@ from lrtflite.system.extras import require
 from lrtflite_converters.quantise.calibration import read_calibration
 from lrtflite_converters.request.foreign import foreign_conversion
 from lrtflite_converters.request.options import Conversion, ConvertOptions
+from lrtflite_converters.request.presets import PRESETS
 from lrtflite_converters.request.source import Source
 
 # Called with the name of each stage.
@@ -46,11 +47,13 @@ def convert(
     source, options = source or Source(), options or ConvertOptions()
     if options.quantise is not None and options.quantise.epoch_count:
         require("tensorflow_model_optimization")
+    if options.preset is not None:
+        source = source.with_default_size(PRESETS.choose(options.preset).input_size)
     destination = Destination.at(out, replace=replace)
     conversion = _known(source, options)
     calibration = None
     if conversion is not None and conversion.quantise is not None:
-        calibration = read_calibration(conversion.quantise, size=source.input_size)
+        calibration = read_calibration(conversion.quantise, size=source.side)
     # Only here, because TensorFlow takes seconds to load.
     from lrtflite_converters.conversion.making import make
 

@@ -132,9 +132,7 @@ def find_network(source: Source) -> Network:
     module, _, function = architecture.build.partition(":")
     build: Callable[..., Network] = getattr(import_module(module), function)
     chosen = {"activation": source.activation} if architecture.activation_varies else {}
-    return build(
-        weights=source.named_weights, alpha=source.alpha, input_size=source.input_size, **chosen
-    )
+    return build(weights=source.named_weights, alpha=source.alpha, input_size=source.side, **chosen)
 
 
 def _batch(source: Source, network: Network, count: int) -> FirstBatch | None:

@@ -50,15 +50,15 @@ class TwoLdaHead(Head):
 
     def infer(self, latents: Tensor) -> Outputs:
         one, two = (transform(part) for part in self._parts(self.trunk.infer(latents)))
-        learned, scores = self.learned(), self.first.answer.scores(one)
-        weight = self.weight()
+        learned, weight = self.learned(), self.weight()
         # Divided by the sum of the weights, because both forms make the same errors: added, they
         # would be too sure.
-        added = scores / self.first.answer.temperature
+        added = self.first.answer.scores(one) / self.first.answer.temperature
         added += weight * self.second.answer.scores(two) / self.second.answer.temperature
-        masked = scores - 1e9 * (1.0 - learned)
+        masked = added - 1e9 * (1.0 - learned)
         return {
             "probabilities": softmax_over(added / (1.0 + weight), learned),
+            # That of the class that both answer with.
             "familiarity": self.first.familiarity(one, masked),
         }
 

@@ -45,8 +45,8 @@ GATHERED_AT_ONCE = 32
 # of lda's squared distances and 0.064 to 0.11 of ncm's cosines fitted both photographs and drawn
 # videos. A fixed temperature for lda would have to be 8 to 60.
 LDA_TEMPERATURE, NCM_TEMPERATURE = 0.044, 0.09
-# Familiarity below which a frame is unknown: chosen on validation streams so that it holds on
-# photographs and in scenes that were never taught (docs/studies/closed-form.md).
+# Familiarity below which a frame is unknown, so low that it holds on photographs and in scenes that
+# were never taught (docs/studies/closed-form.md tells how it was chosen).
 UNKNOWN = 0.46
 # Number of classes in session and memory below which a trunk rests. A strategy that protects its
 # weights in another way, or that is compared because it does not, trains it with one class too.

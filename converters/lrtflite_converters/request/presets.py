@@ -40,6 +40,9 @@ PAPER_RATES: Mapping[str, float] = {
 PAPER_MOMENT_RATE, PAPER_NATIVE_MOMENT_RATE = 5e-5, 1e-4
 # Learning rate of the first batch, for all layers.
 PAPER_FIRST_LR = 0.001
+# Side of frames for the most accurate answers; larger ones gain little more
+# (docs/studies/frame-sizes.md).
+BEST_SIZE = 192
 # Options whose names on the command line differ.
 OPTIONS = {"and_layer": "--and"}
 
@@ -49,13 +52,14 @@ class Preset:
     """A change of the default training, for the strategies that it names.
 
     `chosen` returns the options that a preset chooses for a network, by their names in
-    `ConvertOptions`.
+    `ConvertOptions`. `input_size` is the default side of frames where the network is built.
     """
 
     summary: str
     strategies: tuple[str, ...]
     change: Callable[[SplitPoint, Training], Training]
     chosen: Callable[[Architecture], Mapping[str, Any]] = lambda architecture: {}
+    input_size: int | None = None
 
     def fill(
         self, name: str, given: Mapping[str, Any], architecture: Architecture
@@ -129,11 +133,13 @@ PRESETS: Table[Preset] = Table(
             as_in_the_paper,
         ),
         "best": Preset(
-            "the most accurate answers: lda on two layers with crops, for twice the time per "
-            "frame and per session",
+            "the most accurate answers: lda on two layers with crops and frames of "
+            f"{BEST_SIZE} pixels, for four times the time per frame and twice that per "
+            "session",
             ("lda",),
             lambda place, training: training,
             most_accurate,
+            BEST_SIZE,
         ),
     },
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lrtflite.errors import ModelError
@@ -34,14 +34,14 @@ class Source:
     model: str | None = None
     weights: str | None = None
     alpha: float | None = None
-    input_size: int = INPUT_SIZE
+    input_size: int | None = None
     scale: str | None = None
     features: str | None = None
     activation: str | None = None
 
     def __post_init__(self) -> None:
         """Raise ModelError for a network that cannot be built, or a missing file."""
-        check_network(self.alpha, self.input_size)
+        check_network(self.alpha, self.side)
         if self.features is not None:
             self._check_features(self.features)
         if self.model is not None:
@@ -61,7 +61,7 @@ class Source:
                     f"`lrtflite train` saves, got {self.network!r}",
                     "leave --network or --model out",
                 )
-            if self.input_size != INPUT_SIZE:
+            if self.input_size not in (None, INPUT_SIZE):
                 raise ModelError(
                     f"Expected --model without --input-size, got {self.input_size}",
                     "leave --input-size out, because a model has its own",
@@ -112,6 +112,16 @@ class Source:
             raise ModelError(
                 f"Expected a .tflite model, got {features}, which is not a file", "check the path"
             )
+
+    @property
+    def side(self) -> int:
+        """Return the side of the frames of a network that is built."""
+        return INPUT_SIZE if self.input_size is None else self.input_size
+
+    def with_default_size(self, size: int | None) -> Source:
+        """Return a source whose network is built for frames of `size`, unless another is given."""
+        is_built = self.model is None and self.features is None
+        return replace(self, input_size=size) if is_built and self.input_size is None else self
 
     @property
     def scaling(self) -> Scaling | None:

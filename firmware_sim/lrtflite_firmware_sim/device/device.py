@@ -50,6 +50,10 @@ class HungUp(Exception):
     """Raised when the simulator has closed the pipe."""
 
 
+# Prefix of the head's tensors in a state.
+HEAD = "head/"
+
+
 class Device:
     """A learner that answers requests until the simulator closes the pipe."""
 
@@ -57,6 +61,7 @@ class Device:
         self._requests = requests
         self._replies = replies
         self._learner: AnyLearner | None = None
+        self._parameter_bytes: int | None = None
 
     def serve(self) -> None:
         """Answer requests until the simulator closes the pipe, then close the learner."""
@@ -121,6 +126,10 @@ class Device:
         where = request.bundle, request.state, request.options
         if request.rival is None:
             self._learner = Learner.open_with(*where)
+            tensors = self._learner.snapshot().arrays
+            self._parameter_bytes = sum(
+                values.nbytes for name, values in tensors.items() if name.startswith(HEAD)
+            )
         else:
             self._learner = RivalLearner(*where, rival=request.rival)
         return self._vitals(self._learner)
@@ -156,6 +165,7 @@ class Device:
             replay_patterns=len(learner.memory),
             replay_capacity=learner.memory.capacity,
             replay_bytes=learner.memory.nbytes,
+            parameter_bytes=self._parameter_bytes,
             policy=learner.memory.policy,
             peak_ram_mb=peak_ram_mb(),
             modules=frozenset(name.partition(".")[0] for name in sys.modules),

@@ -104,7 +104,10 @@ class Ask:
 
 @dataclass(frozen=True)
 class Vitals:
-    """Current state of the device; `modules` are the top-level packages that it has imported."""
+    """Current state of the device; `modules` are the top-level packages that it has imported.
+
+    `parameter_bytes` is the size of the tensors in the head's state; None for a rival.
+    """
 
     runtime: str
     runtime_version: str
@@ -113,6 +116,7 @@ class Vitals:
     replay_patterns: int
     replay_capacity: int
     replay_bytes: int
+    parameter_bytes: int | None
     policy: str
     peak_ram_mb: float
     modules: frozenset[str]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -27,6 +28,8 @@ PACKAGED = "paper:"
 # Tables and keys of a plan that are not options.
 FIXED, GRID, REPORT = "fixed", "grid", "report"
 TEXTS = ("title", "about")
+# Texts of a flag in a setting of the command line.
+_TRUTH = {"true": True, "false": False}
 # Maximum size of a plan file, in bytes.
 MAX_BYTES = 1 << 20
 
@@ -86,6 +89,15 @@ def packaged_plans() -> dict[str, str]:
         for file in sorted(folder.iterdir(), key=lambda file: file.name)
         if file.name.endswith(".toml")
     }
+
+
+def with_settings(plan: PlanFile, words: Sequence[str]) -> PlanFile:
+    """Return a plan in which NAME=VALUE replaces an option of every grid, whether axis or not.
+
+    A name that is given several times becomes an axis with these values.
+    """
+    settings = _settings(words)
+    return replace(plan, grids=tuple(_replaced(grid, settings) for grid in plan.grids))
 
 
 def parse_plan(text: str, *, where: str) -> PlanFile:
@@ -213,3 +225,40 @@ def _parsed(text: str, where: str) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InputError(f"Expected a plan in TOML, got {where}: {error}", "correct it") from error
     return found
+
+
+def _settings(words: Sequence[str]) -> dict[str, tuple[Value, ...]]:
+    known = known_options()
+    found: dict[str, tuple[Value, ...]] = {}
+    for word in words:
+        name, equals, text = word.partition("=")
+        if not (name and equals and text):
+            raise InputError(f"Expected --set NAME=VALUE, got {shown(word)}", "write it like that")
+        option = find_option(name, known)
+        value = _value(option, text)
+        if value in found.get(name, ()):
+            raise InputError(
+                f"Expected each value of {name} once, got {shown(text)} twice", "remove one"
+            )
+        found[name] = (*found.get(name, ()), value)
+    return found
+
+
+def _value(option: Known, text: str) -> Value:
+    """Return a text as the option takes it; what cannot be read stays text, which `check` names."""
+    value: Value = text
+    if option.kind == "bool":
+        value = _TRUTH.get(text, text)
+    elif option.kind in ("int", "float"):
+        with suppress(ValueError):
+            value = int(text) if option.kind == "int" else float(text)
+    option.check(value)
+    return value
+
+
+def _replaced(grid: Grid, settings: Mapping[str, tuple[Value, ...]]) -> Grid:
+    axes = {name: values for name, values in grid.axes.items() if name not in settings}
+    several = {name: values for name, values in settings.items() if len(values) > 1}
+    fixed = {name: value for name, value in grid.fixed.items() if name not in several}
+    single = {name: values[0] for name, values in settings.items() if len(values) == 1}
+    return Grid({**several, **axes}, {**fixed, **single})

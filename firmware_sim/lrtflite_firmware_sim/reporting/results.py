@@ -138,7 +138,8 @@ class Simulation:
     the last test before it was taught. `improve` has a line for each frequent confusion in the last
     test. `class_accuracy` has a row for the test before the first session, if `start` is given, and
     for the test after each session; its columns are the classes of `per_class`. `phase_ms` is the
-    time of each phase over all sessions.
+    time of each phase over all sessions. `parameter_bytes` is the size of the tensors in the head's
+    state, unless a rival learned.
     """
 
     final_accuracy: float
@@ -174,6 +175,7 @@ class Simulation:
     improve: tuple[str, ...] = ()
     class_accuracy: tuple[tuple[float, ...], ...] = ()
     phase_ms: dict[str, float] = field(default_factory=dict)
+    parameter_bytes: int | None = None
     format: int = FORMAT
 
     @property
@@ -197,7 +199,7 @@ class Simulation:
                     "run the simulation again",
                 )
             # Older files lack these keys: complete runs of the head of a bundle that knew nothing.
-            older = dict.fromkeys(("incomplete", "start", "rival", "unknown"))
+            older = dict.fromkeys(("incomplete", "start", "rival", "unknown", "parameter_bytes"))
             found = {**older, "improve": (), "class_accuracy": (), "phase_ms": {}, **found}
             return cls(**{each.name: _value(each.name, found) for each in fields(cls)})
         except (ValueError, KeyError, TypeError) as error:

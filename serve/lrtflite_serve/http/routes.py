@@ -27,6 +27,7 @@ _TOP = Parameter("top", "integer", "Number of answers.")
 _NUMBER = Parameter("number", "integer", "Number of the frame in its lesson, from 0.")
 _AFTER = Parameter("after", "integer", "Number of the last picture that was seen.")
 _SLOT = Parameter("slot", "integer", "Slot of the class.")
+_IDS = Parameter("ids", "string", "Ids with commas: only these frames, if they still wait.")
 _FORM = Parameter("form", "string", "float32 or int8; int8 needs kept pictures.")
 
 ENDPOINTS = (
@@ -109,7 +110,7 @@ ENDPOINTS = (
         errors=(429,),
     ),
     Endpoint("GET", "/api/tray", tray.tray, "Frames that wait for a name.", "Tray"),
-    Endpoint("DELETE", "/api/tray", tray.clear, "Empty the tray.", "Tray"),
+    Endpoint("DELETE", "/api/tray", tray.clear, "Empty the tray.", "Tray", query=(_IDS,)),
     Endpoint(
         "POST",
         "/api/tray/teach",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
@@ -38,9 +38,15 @@ class Service:
     """One learner with everything around it; its methods may be called from any thread."""
 
     def __init__(
-        self, learner: Learner, settings: Settings, camera: DeviceCamera | None = None
+        self,
+        learner: Learner,
+        settings: Settings,
+        camera: DeviceCamera | None = None,
+        *,
+        say: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self.learner, self.settings = learner, settings
+        # `say` gets a line for whoever started the service.
+        self.learner, self.settings, self.say = learner, settings, say
         self.size = learner.bundle.manifest.input_size
         self.events, self.turns, self.tray = Events(), Turns(), Tray()
         self.streams, self.thumbnails = Streams(), Thumbnails()
@@ -101,7 +107,7 @@ class Service:
                     "slot": slot,
                     "label": label,
                     "pictures": patterns.get(label, 0),
-                    "learned": label in learned,
+                    "learned": label in learned or slot == learner.background,
                     "thumbnail": self.thumbnails.version(label),
                     "kept": self.album.count(slot) if self.album else 0,
                 }

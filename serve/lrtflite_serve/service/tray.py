@@ -94,7 +94,12 @@ class Tray:
         return [by_id[wanted] for wanted in dict.fromkeys(ids)]
 
     def remove(self, ids: Sequence[str]) -> None:
+        """Remove the frames with these ids, or raise Missing."""
         self.find(ids)
+        self.drop(ids)
+
+    def drop(self, ids: Sequence[str]) -> None:
+        """Remove the frames with these ids; those that are gone already are fine."""
         with self._lock:
             self._frames = [each for each in self._frames if each.id not in ids]
 

@@ -1,18 +1,26 @@
-"""Put an uploaded state in the place of another, whose folder gets a new name."""
+"""Put an uploaded state in the place of another, whose folder gets a new name.
+
+mug.state            becomes  mug.state-before-20260131-140500
+mug.state.pictures   becomes  mug.state.pictures-before-20260131-140500
+
+Pictures, old state, new state are renamed in this order. A kill in between is undone by `recover`.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from lrtflite import Learner
 from lrtflite.errors import DamagedState, StateError
-from lrtflite.files.atomic import flush_folder
-from lrtflite.files.scratch import scratch_folder
+from lrtflite.files.atomic import flush_folder, write_atomic
+from lrtflite.files.scratch import Scratch, scratch_folder
+from lrtflite.pictures import KeptPictures
 from lrtflite.state.folder import StateFolder
 from lrtflite.state.reading import read_opened
 from lrtflite_serve.service.disk import disk_errors
@@ -20,8 +28,9 @@ from lrtflite_serve.transfers.archive import unpack_state
 
 # Prefix of the folder in which an uploaded state is unpacked, next to the state.
 UPLOAD_PREFIX = ".upload-"
-# Word in the name of a state that was replaced.
-BEFORE = "before"
+# Names in this folder: of the state until it is put in place, and of the file with the stamp.
+NEW, STAMP = "state", "stamp"
+_STAMP = re.compile(r"\d{8}-\d{6}(-\d{1,3})?", re.ASCII)
 
 Open = Callable[[Path, bool], Learner]
 
@@ -36,7 +45,7 @@ def unpacked(archive: Path, state: Path, opened: Open) -> Iterator[Path]:
         disk_errors("take the state"),
         scratch_folder(prefix=UPLOAD_PREFIX, parent=state.parent) as scratch,
     ):
-        folder = scratch / "state"
+        folder = scratch / NEW
         folder.mkdir()
         unpack_state(archive, folder)
         _check_whole(folder)
@@ -62,47 +71,96 @@ def _check_whole(folder: Path) -> None:
         ) from error
 
 
-def swap(new: Path, state: Path) -> Path:
-    """Put the folder `new` in the place of a state, and return the new path of the old one."""
-    aside = free_name(state)
+def swap(new: Path, state: Path) -> str:
+    """Put the folder `new` in the place of a state, without pictures; return the stamp of the old.
+
+    After an error, everything is in its place again.
+    """
+    stamp = _free_stamp(state)
     with disk_errors("set the state aside"):
-        state.rename(aside)
+        write_atomic(new.parent / STAMP, stamp)
         try:
+            for path in _belongings(state):
+                if os.path.lexists(path):
+                    path.rename(aside(path, stamp))
             new.rename(state)
         except BaseException:
-            aside.rename(state)
+            _put_back(state, stamp)
             raise
         flush_folder(state.parent)
-    return aside
+    return stamp
 
 
-def swap_back(aside: Path, state: Path) -> None:
-    """Undo `swap`; what was put there gets the name of a refused state."""
-    state.rename(free_name(state, word="refused"))
-    aside.rename(state)
+def swap_back(new: Path, state: Path, stamp: str) -> None:
+    """Undo `swap`."""
+    state.rename(new)
+    _put_back(state, stamp)
     flush_folder(state.parent)
 
 
 def recover(state: Path) -> None:
-    """Put a state back in its place if the service was killed while it was being replaced.
+    """Put a state and its pictures back if the service was killed while it was being replaced.
 
-    Between the two renames of `swap` there is no state, and the unpacked one is still there.
+    The new state is still unpacked then, next to the stamp of the old one.
     """
-    if os.path.lexists(state) or not state.parent.is_dir():
+    if not state.parent.is_dir():
         return
-    found = sorted(state.parent.iterdir())
-    uploads = [path for path in found if path.name.startswith(UPLOAD_PREFIX)]
-    before = [path for path in found if path.name.startswith(f"{state.name}-{BEFORE}-")]
-    if before and any((path / "state").is_dir() for path in uploads):
-        with disk_errors("put the state back"):
-            before[-1].rename(state)
+    uploads = [each for each in state.parent.iterdir() if each.name.startswith(UPLOAD_PREFIX)]
+    with disk_errors("put the state back"):
+        for upload in uploads:
+            if (upload / NEW).is_dir() and (stamp := _read_stamp(upload / STAMP)):
+                _put_back(state, stamp)
+    if uploads:
+        with suppress(OSError):  # removes those of dead processes
+            Scratch(prefix=UPLOAD_PREFIX, parent=state.parent).remove()
 
 
-def free_name(path: Path, *, word: str = BEFORE) -> Path:
-    """Return a name next to `path` that nothing has, with the time in it."""
-    stamp = time.strftime("%Y%m%d-%H%M%S")
+def set_aside(state: Path) -> list[Path]:
+    """Return the states and pictures that were set aside, oldest first."""
+    if not state.parent.is_dir():
+        return []
+    found = []
+    for path in _belongings(state):
+        prefix = aside(path, "").name
+        for other in state.parent.iterdir():
+            if other.name.startswith(prefix) and _STAMP.fullmatch(other.name[len(prefix) :]):
+                found.append(other)
+    return sorted(found, key=lambda path: path.name.rpartition("-before-")[2])
+
+
+def aside(path: Path, stamp: str) -> Path:
+    """Return the name of a state or its pictures once they are set aside."""
+    return path.with_name(f"{path.name}-before-{stamp}")
+
+
+def pictures_of(state: Path) -> Path:
+    return KeptPictures.beside(state).folder
+
+
+def _belongings(state: Path) -> tuple[Path, Path]:
+    return pictures_of(state), state
+
+
+def _put_back(state: Path, stamp: str) -> None:
+    """Give a state and its pictures their names again, where nothing else has them."""
+    for path in reversed(_belongings(state)):
+        if os.path.lexists(aside(path, stamp)) and not os.path.lexists(path):
+            aside(path, stamp).rename(path)
+
+
+def _read_stamp(path: Path) -> str | None:
+    with suppress(OSError, ValueError):
+        text = path.read_text(encoding="ascii")
+        if _STAMP.fullmatch(text):
+            return text
+    return None
+
+
+def _free_stamp(state: Path) -> str:
+    """Return the time as part of a name, such that nothing has this name yet."""
+    now = time.strftime("%Y%m%d-%H%M%S")
     for number in range(1000):
-        found = path.with_name(f"{path.name}-{word}-{stamp}" + (f"-{number}" if number else ""))
-        if not os.path.lexists(found):
-            return found
-    raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), str(path))
+        stamp = now + (f"-{number}" if number else "")
+        if not any(os.path.lexists(aside(path, stamp)) for path in _belongings(state)):
+            return stamp
+    raise OSError(errno.EEXIST, os.strerror(errno.EEXIST), str(state))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -86,7 +87,9 @@ def test_infer_by_hand() -> None:
     # Learned classes share all the probability, even with scores far below a free slot's 0.
     module = head([[-200, 0], [-201, 0], [0, 0]], [1, 1, 0])
     probabilities = module.run("infer", latents=np.array([[1, 0]], np.float32))["probabilities"]
-    np.testing.assert_allclose(probabilities, [[np.e / (1 + np.e), 1 / (1 + np.e), 0]], rtol=1e-5)
+    np.testing.assert_allclose(
+        probabilities, [[math.e / (1 + math.e), 1 / (1 + math.e), 0]], rtol=1e-5
+    )
     untaught = head(np.zeros((3, 2)), np.zeros(3))
     nothing = untaught.run("infer", latents=np.ones((1, 2), np.float32))
     np.testing.assert_array_equal(nothing["probabilities"], [[0, 0, 0]])

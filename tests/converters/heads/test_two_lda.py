@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from closed_form_head import TEMPERATURE, Clouds, forget, gather, saved, teach
+from closed_form_head import TEMPERATURE, Clouds, forget, gather, make_head, saved, teach
 from lda_reference import LdaReference, far_apart
 from lrtflite_converters.blocks.block import Chain
 from lrtflite_converters.heads import HEADS
@@ -144,3 +144,24 @@ def test_a_forgotten_class_leaves_both_forms() -> None:
         np.testing.assert_array_equal(state[name][1], 0, err_msg=name)
     probe, _ = clouds.of_each(5)
     np.testing.assert_array_equal(head.run("infer", latents=probe)["probabilities"][:, 1], 0)
+
+
+def test_familiarity_is_that_of_the_first_layer_with_the_class_answered() -> None:
+    clouds = Clouds(4, FIRST + SECOND, seed=5)
+    latents, slots = clouds.of_each(40)
+    # The second layer's vectors of two classes are swapped in the probes: the forms disagree.
+    probe, _ = clouds.of_each(20)
+    probe[:40, FIRST:] = np.roll(probe[:40, FIRST:], 20, axis=0)
+    probe[:40, FIRST:] *= 1.5
+    head, first = make_two(), make_head("lda", SLOTS, FIRST)
+    teach(head, latents, slots)
+    teach(first, latents[:, :FIRST], slots)
+    found, alone = head.run("infer", latents=probe), first.run("infer", latents=probe[:, :FIRST])
+    answers, answers_alone = (each["probabilities"].argmax(axis=1) for each in (found, alone))
+    same = answers == answers_alone
+    assert 10 < same.sum() < 80
+    np.testing.assert_allclose(
+        found["familiarity"][same], alone["familiarity"][same], rtol=1e-3, atol=1e-4
+    )
+    # A frame is less like the class that only the second layer sees in it.
+    assert found["familiarity"][~same].mean() < alone["familiarity"][~same].mean()

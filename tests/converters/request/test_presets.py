@@ -12,6 +12,8 @@ from lrtflite.networks.architecture import Architecture
 from lrtflite.networks.mobilenet_v1 import MOBILENET_V1
 from lrtflite_converters.request.foreign import check_foreign
 from lrtflite_converters.request.options import Conversion, ConvertOptions
+from lrtflite_converters.request.presets import PRESETS
+from lrtflite_converters.request.source import Source
 
 
 def values(layer: str, strategy: str | None = None, **options: object) -> dict[str, float]:
@@ -120,3 +122,11 @@ def test_what_the_best_preset_chooses_is_not_given_too(options: Any, said: str) 
 def test_a_foreign_model_has_no_best_preset() -> None:
     with pytest.raises(ModelError, match="no --preset best with --features"):
         check_foreign(ConvertOptions(preset="best"))
+
+
+def test_frames_of_the_best_preset_are_larger_unless_a_size_is_given() -> None:
+    size = PRESETS.choose("best").input_size
+    assert Source().side == 128
+    assert Source().with_default_size(size).side == 192
+    assert Source(input_size=128).with_default_size(size).side == 128
+    assert Source().with_default_size(PRESETS.choose("paper").input_size).side == 128

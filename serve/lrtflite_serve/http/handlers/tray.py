@@ -33,14 +33,21 @@ async def teach(api: Api, request: Request) -> Response:
 
 
 async def remove(api: Api, request: Request) -> Response:
-    service = api.service
-    service.tray.remove([request.path_params["frame"]])
-    service.events.publish("tray", {"count": len(service.tray)})
-    return as_json([each.to_json() for each in service.tray.frames])
+    api.service.tray.remove([request.path_params["frame"]])
+    return _told(api)
 
 
 async def clear(api: Api, request: Request) -> Response:
+    ids = request.query_params.get("ids")
+    if ids is None:
+        api.service.tray.clear()
+    else:
+        api.service.tray.drop(ids.split(","))
+    return _told(api)
+
+
+def _told(api: Api) -> Response:
+    """Tell every page how many frames wait, and return them."""
     service = api.service
-    service.tray.clear()
-    service.events.publish("tray", {"count": 0})
-    return as_json([])
+    service.events.publish("tray", {"count": len(service.tray)})
+    return as_json([each.to_json() for each in service.tray.frames])

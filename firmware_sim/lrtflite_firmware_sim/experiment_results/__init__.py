@@ -1,0 +1,1 @@
+"""Results of an experiment: values of runs, groups of seeds, tables, figures and one page."""
