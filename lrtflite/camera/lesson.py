@@ -32,8 +32,9 @@ class Lesson:
     failed or was cancelled. `frames` counts the frames taken, `extracted` those that are latents
     already, and `progress` is the newest progress of training, None before it begins.
 
-    The class is a label or the number of a slot, as in `Learner.learn`. `on_latent` gets each
-    latent, in the thread that extracts it. One thread at a time may hand over frames.
+    The class is a label, the number of a slot, or the background, as in `Learner.learn`.
+    `on_latent` gets each latent, in the thread that extracts it. One thread at a time may hand over
+    frames.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class Lesson:
         label: Label | None = None,
         *,
         slot: int | None = None,
+        background: bool = False,
         seconds: float | None = None,
         fps: float | None = None,
         on_latent: Callable[[NDArray[Any]], None] | None = None,
     ) -> None:
-        self.label, self.slot = label, slot
+        self.label, self.slot, self.background = label, slot, background
         self.seconds = _positive("seconds", seconds)
         self.frames = self.extracted = 0
         self.progress: Progress | None = None
@@ -127,6 +129,7 @@ class Lesson:
                 self._recorded(),
                 self.label,
                 slot=self.slot,
+                background=self.background,
                 on_progress=self._advance,
                 cancel=self._cancel,
                 on_latent=self._extracted,

@@ -16,6 +16,7 @@ from page_steps import (
     tile,
     wait_for_answer,
     wait_for_labels,
+    wait_for_pictures,
     wait_until_learned,
 )
 
@@ -128,7 +129,7 @@ def test_a_lesson_may_end_early_and_learns_from_what_was_shown(
     page = visit(served.url, film("cup-1", TAUGHT))
     tap_empty(page)
     page.keyboard.press("Enter")
-    page.locator("[data-part=lesson]", has_text="8 pictures").wait_for()
+    wait_for_pictures(page, 8)
     page.get_by_role("button", name="Finish now").click()
     wait_until_learned(page, "Thing 1")
     assert served.labels == ["Thing 1"]

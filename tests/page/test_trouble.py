@@ -13,6 +13,7 @@ from page_steps import (
     teach_new,
     wait_for_answer,
     wait_for_labels,
+    wait_for_pictures,
     wait_until_learned,
 )
 
@@ -61,7 +62,7 @@ def test_a_camera_that_is_unplugged_in_a_lesson_leaves_no_trace(
     tap_empty(page)
     page.get_by_label("Name", exact=True).fill("cup")
     page.keyboard.press("Enter")
-    page.locator("[data-part=lesson]", has_text="5 pictures").wait_for()
+    wait_for_pictures(page, 5)
     page.evaluate(UNPLUG)
     page.get_by_text("Nothing was learned about cup.").wait_for()
     assert not page.locator("[data-part=lesson]").is_visible()
@@ -115,7 +116,7 @@ def test_a_server_killed_in_a_lesson_leaves_no_trace(
     tap_empty(page)
     page.get_by_label("Name", exact=True).fill("phone")
     page.keyboard.press("Enter")
-    page.locator("[data-part=lesson]", has_text="5 pictures").wait_for()
+    wait_for_pictures(page, 5)
     served.kill()
     page.get_by_text("The device does not answer. Trying again …").wait_for()
     page.get_by_text("Waiting for the device. Your pictures are kept.").wait_for()
@@ -132,7 +133,7 @@ def teach_short(page: Any, label: str) -> None:
     tap_empty(page)
     page.get_by_label("Name", exact=True).fill(label)
     page.keyboard.press("Enter")
-    page.locator("[data-part=lesson]", has_text="5 pictures").wait_for()
+    wait_for_pictures(page, 5)
     page.get_by_role("button", name="Finish now").click()
     wait_until_learned(page, label)
 
@@ -140,17 +141,17 @@ def teach_short(page: Any, label: str) -> None:
 def test_a_lesson_goes_on_after_a_lost_connection(
     serve: Serve, film: Film, noisy_visit: Any
 ) -> None:
-    served = serve()
+    served = serve("--seconds", "6")
     page = noisy_visit(served.url, film("cup-1", 0))
     page.locator(".picture video").wait_for()
     tap_empty(page)
     page.keyboard.press("Enter")
-    page.locator("[data-part=lesson]", has_text="5 pictures").wait_for()
+    wait_for_pictures(page, 5)
     page.context.set_offline(True)
     page.get_by_text("Waiting for the device.").wait_for()
     page.context.set_offline(False)
     wait_until_learned(page, "Thing 1")
-    # No frame was lost or counted twice: three seconds at eight a second.
+    # No frame was lost or counted twice: six seconds at eight a second.
     [entry] = served.ask("GET", "/classes")["classes"]
     shown = page.locator("[data-part=result]").inner_text()
     assert f"from {entry['pictures']} pictures" in shown

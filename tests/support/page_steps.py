@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -24,6 +25,13 @@ def teach_new(page: Page, label: str) -> None:
     page.get_by_label("Name", exact=True).fill(label)
     page.get_by_role("button", name="Start teaching").click()
     wait_until_learned(page, label)
+
+
+def wait_for_pictures(page: Page, least: int) -> None:
+    """Wait until a lesson has at least `least` pictures, up to 99."""
+    numbers = "|".join(map(str, range(least, 100)))
+    shown = re.compile(rf"(?<!\d)(?:{numbers}) pictures")
+    page.locator("[data-part=lesson]", has_text=shown).wait_for()
 
 
 def wait_until_learned(page: Page, label: str) -> None:

@@ -116,7 +116,7 @@ def _learn(
     label, slot = place.target
 
     def learn(frames: Iterator[Frame]) -> SessionReport:
-        return service.learner.learn(frames, label, slot=slot)
+        return service.learner.learn(frames, label, slot=slot, background=place.background)
 
     return _learned(service, place, frames, kept, learn)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from lrtflite import Learner, Lesson, SessionReport
 from lrtflite.errors import Busy, InputError, LrtfliteError, SessionCancelled, TooLarge
 from lrtflite.frames.hints import FrameHints
-from lrtflite.labels import Label
+from lrtflite.labels import BACKGROUND, Label
 from lrtflite.session.enough import EnoughFrames
 from lrtflite.state.slots import Slots
 from lrtflite_serve.service.pixels import Frame, as_png
@@ -35,23 +35,38 @@ ENDED = frozenset({LEARNED, CANCELLED, FAILED})
 
 @dataclass(frozen=True)
 class Place:
-    """The class that a lesson is about; `by_slot` if it was named by its slot number."""
+    """The class that a lesson is about; `by_slot` if it was named by its slot number.
+
+    `background` is true for a new background.
+    """
 
     label: str
     slot: int
     new: bool
     by_slot: bool
+    background: bool = False
 
     @classmethod
     def of(cls, learner: Learner, label: Label | None, slot: int | None) -> Place:
-        """Return the class to teach, or raise InputError for a name that cannot be one."""
+        """Return the class to teach, or raise InputError for a name that cannot be one.
+
+        The label of the background, which can be that of no other class, means the background.
+        """
         before = learner.labels
+        if slot is None and label == BACKGROUND and BACKGROUND not in before:
+            found, _ = Slots(before).place_background()
+            return cls(BACKGROUND, int(found), new=True, by_slot=False, background=True)
         number, slots = Slots(before).place(label, slot=slot)
         return cls(str(slots.labels[number]), number, before[number] is None, slot is not None)
 
     @property
     def target(self) -> tuple[str | None, int | None]:
-        """Return the label or the slot by which the class was named, and None for the other."""
+        """Return the label or the slot by which the class was named, and None for the other.
+
+        Both are None for a new background.
+        """
+        if self.background:
+            return None, None
         return (None, self.slot) if self.by_slot else (self.label, None)
 
 
@@ -83,7 +98,9 @@ class Recording:
         self._enough = EnoughFrames(learner.memory, slot=None if place.new else place.slot)
         self._newest_hints: tuple[str, ...] = ()
         label, slot = place.target
-        self._lesson = Lesson(learner, label, slot=slot, on_latent=self._see)
+        self._lesson = Lesson(
+            learner, label, slot=slot, background=place.background, on_latent=self._see
+        )
 
     @property
     def frames(self) -> int:

@@ -107,7 +107,7 @@ class Service:
                     "slot": slot,
                     "label": label,
                     "pictures": patterns.get(label, 0),
-                    "learned": label in learned,
+                    "learned": label in learned or slot == learner.background,
                     "thumbnail": self.thumbnails.version(label),
                     "kept": self.album.count(slot) if self.album else 0,
                 }
