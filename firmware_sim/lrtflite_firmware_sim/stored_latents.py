@@ -71,9 +71,7 @@ class StoredLatents:
         plain = np.asarray(self.latents)  # a slice of a mapped array is slow to make
         starts = [(self._row(clip, test=True), clip.length) for clip in clips]
         return tuple(
-            plain[row : row + 1]
-            for start, length in starts
-            for row in range(start, start + length)
+            plain[row : row + 1] for start, length in starts for row in range(start, start + length)
         )
 
     def _row(self, clip: Clip, *, test: bool) -> int:
