@@ -9,8 +9,8 @@ are free.
 from __future__ import annotations
 
 import argparse
-import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -33,42 +33,41 @@ def main() -> None:
 
 def measure(folder: Path, dataset: str, cells: int) -> None:
     own = timed(["simulate", "--dataset", dataset, "--split-seed", "0", "--threads", "1"])
-    print(f"simulate: {own.seconds:.1f} s, {own.megabytes:.0f} MB", flush=True)
+    print(f"simulate: {own}", flush=True)
     plan = folder / "plan.toml"
     plan.write_text(f'dataset = "{dataset}"\nsplit-seed = 0\n[grid]\nseed = {[*range(cells)]}\n')
     first = timed(["experiment", plan, "--out", folder / "first", "--workers", 1])
-    print(f"{cells} cells, and their latents, on one worker: {first.seconds:.1f} s", flush=True)
-    seconds = sorted(
-        json.loads(file.read_text())["seconds"] for file in (folder / "first/cells").glob("*.json")
-    )
-    middle = seconds[len(seconds) // 2]
-    print(f"a cell from shared latents: {middle:.2f} s, {middle / own.seconds:.2f} of simulate")
-    print(f"all processes of one worker: {first.megabytes:.0f} MB", flush=True)
+    print(f"{cells} cells, and their latents, on one worker: {first}", flush=True)
     runs = {
         "one worker": ["--workers", 1],
         "two workers": ["--workers", 2],
-        "one worker of a cluster": ["--workers", 1, "--scheduler", "local"],
-        "two workers of a cluster": ["--workers", 2, "--scheduler", "local"],
+        "a cluster of one worker": ["--workers", 1, "--scheduler", "local"],
     }
-    times = {}
+    found = {}
     for name, words in runs.items():
         out = folder / name.replace(" ", "-")
         out.mkdir()
         # The same latents, so that only cells are timed.
         subprocess.run(["cp", "-r", folder / "first/latents", out / "latents"], check=True)
-        times[name] = timed(["experiment", plan, "--out", out, *words]).seconds
-        print(f"{cells} cells, {name}: {times[name]:.1f} s", flush=True)
-    print(f"two workers against one: {times['two workers'] / times['one worker']:.2f}")
-    each = (times["one worker of a cluster"] - times["one worker"]) / cells
-    print(f"more for each cell in a cluster, with its start: {each:.2f} s")
+        found[name] = timed(["experiment", plan, "--out", out, *words])
+        print(f"{cells} cells, {name}: {found[name]}", flush=True)
+    one, two, cluster = found.values()
+    print(f"a cell from shared latents: {one.processors / cells / own.processors:.2f} of simulate")
+    print(f"two workers: {two.seconds / one.seconds:.2f} of the time of one")
+    each = (cluster.seconds - one.seconds) / cells
+    print(f"more for each cell in a cluster, with the start of the cluster: {each:.2f} s")
 
 
 class Timed:
-    """The seconds of a command, and the most RAM of it and all its children at any moment."""
+    """The seconds of a command, and of processors; and the most RAM of all its processes.
+
+    Seconds of processors are those of the command and its children, so other programs that run at
+    the same time hardly change them.
+    """
 
     def __init__(self, words: Sequence[object]) -> None:
         self.megabytes = 0.0
-        started = time.monotonic()
+        started, before = time.monotonic(), processors()
         with subprocess.Popen(
             [*COMMAND, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as process:
@@ -77,7 +76,12 @@ class Timed:
             process.wait()
             self.seconds = time.monotonic() - started
             watching.join()
+        self.processors = processors() - before
         assert process.returncode == 0
+
+    def __str__(self) -> str:
+        used = f"{self.processors:.1f} s of processors"
+        return f"{self.seconds:.1f} s ({used}), {self.megabytes:.0f} MB"
 
     def _watch(self, process: subprocess.Popen[bytes]) -> None:
         while process.poll() is None:
@@ -86,6 +90,12 @@ class Timed:
 
 
 timed = Timed
+
+
+def processors() -> float:
+    """Return the seconds of processors of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def tree(top: int) -> list[int]:

@@ -68,11 +68,10 @@ class StoredLatents:
 
     def of_test(self, clips: Iterable[Clip]) -> tuple[NDArray[Any], ...]:
         """Return the latents (1, ...) of each frame of test clips, still on disk."""
+        plain = np.asarray(self.latents)  # a slice of a mapped array is slow to make
         starts = [(self._row(clip, test=True), clip.length) for clip in clips]
         return tuple(
-            self.latents[row : row + 1]
-            for start, length in starts
-            for row in range(start, start + length)
+            plain[row : row + 1] for start, length in starts for row in range(start, start + length)
         )
 
     def _row(self, clip: Clip, *, test: bool) -> int:

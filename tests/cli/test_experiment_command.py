@@ -42,9 +42,10 @@ def test_a_cluster_needs_its_extra(run_cli: Run, tmp_path: Path) -> None:
     assert "[experiment]'" in done.stderr
 
 
-def test_a_dry_run_needs_nothing_but_the_plan(run_cli: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize("out", [[], ["--out", "out"]])
+def test_a_dry_run_needs_nothing_but_the_plan(run_cli: Run, tmp_path: Path, out: list[str]) -> None:
     (tmp_path / "plan.toml").write_text(PLAN)
-    done = run_cli("experiment", "plan.toml", "--out", "out", "--dry-run")
+    done = run_cli("experiment", "plan.toml", *out, "--dry-run")
     assert done.returncode == 0
     assert [line.split()[1:] for line in done.stdout.splitlines()] == [
         ["to", "run", "seed=0"],

@@ -83,7 +83,6 @@ def test_the_plugins_network_trains_with_the_built_in_strategy(tmp_path: Path, d
     assert result["replay_bytes"] == 10 * (24 * 24 * 8 + 8 + 8)
 
 
-@pytest.mark.parametrize("runtime", ["litert", "tflite"])
 def test_an_activation_cannot_be_chosen_for_it(tmp_path: Path) -> None:
     done = run("convert", "--network", "two-units", "--activation", "relu", "--out", tmp_path / "b")
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
@@ -91,6 +90,7 @@ def test_an_activation_cannot_be_chosen_for_it(tmp_path: Path) -> None:
     assert expected in done.stderr
 
 
+@pytest.mark.parametrize("runtime", ["litert", "tflite"])
 def test_it_verifies_on_both_runtimes(bundle: Path, runtime: str) -> None:
     from lrtflite.runtime.model import installed_runtimes
 

@@ -14,7 +14,7 @@ from lrtflite.system.extras import EXTRAS, missing, pip_command, require
 
 ROOT = Path(__file__).parents[2]
 # Distribution -> import name, where underscores are not the only difference.
-IMPORTED_AS = {"pillow": "PIL"}
+IMPORTED_AS = {"paho-mqtt": "paho", "pillow": "PIL"}
 # `numpy` comes with the base install; an extra only limits its version.
 BASE = {"numpy"}
 

@@ -84,6 +84,7 @@ def command(
     DIR/results.html shows figures and tables; the first table is printed.
     """
     from lrtflite_firmware_sim.experiment import running
+    from lrtflite_firmware_sim.experiment.cells import cells_of
     from lrtflite_firmware_sim.experiment.plan_file import read_plan, with_settings
     from lrtflite_firmware_sim.experiment.template import write_template
     from lrtflite_firmware_sim.experiment.watching import watch
@@ -95,15 +96,17 @@ def command(
         say(plan)
         say(f"Next: {shlex.join(['lrtflite', 'experiment', plan, '--out', 'results'])}", err=True)
         return
-    if out is None:
+    if out is None and not dry_run:
         raise InputError("Expected --out DIR, got none", "name a folder for the results")
     with raising():
         chosen = with_settings(read_plan(plan), settings)
         check_report(chosen, curves=curves)
+        if out is None:
+            say("\n".join(running.describe(cells_of(chosen, yes=yes))))
+            return
         checked = running.check_experiment(chosen, out, yes=yes)
         if dry_run:
-            for line in running.describe(checked):
-                say(line)
+            say("\n".join(running.describe(checked.cells)))
             return
         watcher = watch()
         staff = choose_workers(out, count=workers, scheduler=scheduler, note=watcher.note)

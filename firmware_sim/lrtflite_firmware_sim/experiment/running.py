@@ -244,10 +244,10 @@ class _Run:
         return total / max(1, self._workers.count)
 
 
-def describe(checked: Checked) -> list[str]:
+def describe(cells: Iterable[Cell]) -> list[str]:
     """Return a line for each cell: what it is, and whether it has run."""
     lines = []
-    for cell in checked.cells:
+    for cell in cells:
         status = "to run" if cell.record is None else cell.record["status"]
         lines.append(f"{cell.digest}  {status:<7} {cell}".rstrip())
     return lines

@@ -253,7 +253,7 @@ def test_a_crash_is_the_end_of_one_cell_only(pictures: Path, tmp_path: Path) -> 
 
 
 def test_a_dry_run_lists_cells_and_changes_nothing(pictures: Path, tmp_path: Path) -> None:
-    lines = describe(checked(plan_text(pictures), tmp_path / "out"))
+    lines = describe(checked(plan_text(pictures), tmp_path / "out").cells)
     assert [line.split()[1:] for line in lines] == [
         ["to", "run", "seed=0"],
         ["to", "run", "seed=1"],
