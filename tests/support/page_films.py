@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from lrtflite.data.choice import ClassChoice
 from lrtflite.data.synthetic import draw_world
-from lrtflite.data.synthetic.motion import draw_motion
+from lrtflite.data.synthetic.motion import Pose, draw_motion
 from lrtflite.data.synthetic.painter import draw_hand, paint_frame
 
 # Frames of a film; Chromium plays it in a loop.
@@ -41,7 +41,7 @@ def draw_place(scene: int) -> list[NDArray[np.uint8]]:
         paint_frame(
             thing=world.object(0),
             scene=place,
-            pose=motion.at(frame / FPS)._replace(x=AWAY, y=AWAY),
+            pose=away(motion.at(frame / FPS)),
             hand=draw_hand(),
             lean=0.0,
             grain=rng.standard_normal((3, SIDE, SIDE), np.float32),
@@ -49,6 +49,12 @@ def draw_place(scene: int) -> list[NDArray[np.uint8]]:
         )
         for frame in range(FRAMES)
     ]
+
+
+def away(pose: Pose) -> Pose:
+    """Return a pose whose object is out of the picture."""
+    moved = {"x": AWAY, "y": AWAY}
+    return Pose(*(moved.get(name, value) for name, value in zip(Pose.__annotations__, pose)))
 
 
 def write_film(path: Path, frames: list[NDArray[np.uint8]]) -> Path:
