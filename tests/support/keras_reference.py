@@ -33,7 +33,7 @@ def as_network(model: keras.Model) -> Network:
 def settle(model: keras.Model, *, seed: int, bounded: bool = True) -> None:
     """Set moments that nearly fit a model's weights.
 
-    With `bounded`, the activations have an upper limit. Without one, values would grow from layer to
+    With `bounded`, activations have an upper limit. Without one, values would grow from layer to
     layer with moments so far off, so they are measured once more and changed by less.
     """
     rng = np.random.default_rng(seed)
