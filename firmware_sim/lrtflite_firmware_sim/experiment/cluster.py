@@ -134,17 +134,18 @@ class ClusterWorkers:
                 self._send(job, {})
             return None
         if reply.lacks:
-            parcels = self._order(job).parcels
+            parcels = self.order(job).parcels
             self._send(job, {name: parcels[name].packed() for name in reply.lacks})
             return None
         return Outcome(job, record=reply.record)
 
     def _send(self, job: CellJob, shipped: dict[str, bytes]) -> None:
-        future = self._client.submit(run_order, self._order(job), shipped, pure=False)
+        future = self._client.submit(run_order, self.order(job), shipped, pure=False)
         self._futures[job.digest] = future
         future.add_done_callback(lambda each: self._done.put((job.digest, each)))
 
-    def _order(self, job: CellJob) -> Order:
+    def order(self, job: CellJob) -> Order:
+        """Return a job with everything that a worker needs for it."""
         ships = job.bundle is not None and not is_packaged(job.bundle)
         bundle = self._parcel(str(job.bundle)) if ships else None
         read, folder = CellOptions.of(job.options), str(self._folder.resolve())

@@ -141,7 +141,7 @@ def test_a_worker_gets_the_lists_of_a_data_set_too(
     (lists / "batch.txt").write_text("a\n")
     spec = f"core50:{pictures}?lists={lists}&run=1"
     job = CellJob("0" * 16, {"dataset": spec}, {})
-    order = ClusterWorkers("local", tmp_path)._order(job)
+    order = ClusterWorkers("local", tmp_path).order(job)
     # Another machine: other lists at the same path.
     (lists / "batch.txt").write_text("b\n")
     tree_digest.cache_clear()
@@ -178,7 +178,7 @@ def test_a_worker_may_have_several_runtimes(
     monkeypatch.setattr("lrtflite_firmware_sim.experiment.digests.describe_runtime", str)
     workers = ClusterWorkers("local", tmp_path)
     for runtime in ("tflite", "litert"):
-        order = workers._order(CellJob("0" * 16, {"runtime": runtime}, {}))
+        order = workers.order(CellJob("0" * 16, {"runtime": runtime}, {}))
         check_versions(order.versions, order.job.options)
 
 
