@@ -116,7 +116,8 @@ def welch(first: Estimate, second: Estimate) -> float | None:
     if variance == 0:
         return 0.0
     degrees = variance**2 / sum(part**2 / free for part, free in parts if part > 0)
-    return float(t_975(degrees) * variance**0.5)
+    # 6.999999 is 7 and its rounding.
+    return float(t_975(degrees * (1 + 1e-9)) * variance**0.5)
 
 
 def _sign_flip_p(differences: NDArray[np.float64]) -> float:

@@ -52,7 +52,8 @@ class Parcel:
     def packed(self) -> bytes:
         """Return an archive of the file or folder."""
         content, top = io.BytesIO(), Path(self.path)
-        with tarfile.open(fileobj=content, mode="w") as archive:
+        # A worker has not what a link points to.
+        with tarfile.open(fileobj=content, mode="w", dereference=True) as archive:
             if top.is_file():
                 archive.add(top, arcname=top.name)
             for name, file in files_in(top) if top.is_dir() else ():

@@ -10,7 +10,16 @@ from typing import Any
 from lrtflite.arguments import shown
 from lrtflite.errors import InputError
 from lrtflite.workbench.intervals import Estimate
+from lrtflite_firmware_sim.experiment.names import Known
+from lrtflite_firmware_sim.experiment.plan_file import REPORT
 from lrtflite_firmware_sim.experiment_results.runs import Group, Value
+
+# Annotation of a field that is no single value -> its type in a plan, and its name in an error.
+_PARTS: Mapping[str, tuple[type, str]] = {
+    "Sequence": (list, "a list"),
+    "Mapping": (dict, "a table"),
+    "Setting": (dict, "a table"),
+}
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,8 @@ class PlanReport:
                     raise InputError(
                         f"Expected {key} in [[report.published]], got {shown(row)}", f"add {key}"
                     )
+        for note in table.get("notes", ()):
+            _check_value("each note", note, "str")
         setting = table.get("paper", {})
         _check_keys(setting, Setting, "[report.paper]")
         return cls(
@@ -154,3 +165,17 @@ def _check_keys(table: object, kind: type, where: str) -> None:
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
             raise InputError(f"Expected a key of {where}, got {shown(key)}", hint)
+    for name, each in zip(known, fields(kind)):
+        if name in table:
+            _check_value(name, table[name], str(each.type))
+
+
+def _check_value(name: str, value: object, kind: str) -> None:
+    """Raise InputError unless a value is of a kind, as an annotation names it."""
+    kind = kind.partition(" ")[0].partition("[")[0]
+    if kind not in _PARTS:
+        Known(name, REPORT, name, kind).check(value)
+    elif not isinstance(value, _PARTS[kind][0]):
+        raise InputError(
+            f"Expected {name} as {_PARTS[kind][1]}, got {shown(value)}", "correct it in the plan"
+        )

@@ -85,6 +85,26 @@ def test_a_parcel_arrives_as_it_was(tmp_path: Path, pictures: Path) -> None:
     assert elsewhere.here(cache) == found
 
 
+def test_a_parcel_holds_what_links_point_to(tmp_path: Path, pictures: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    folder = next(each for each in pictures.iterdir() if each.is_dir())
+    file = next(each for each in folder.iterdir() if each.is_file())
+    (data / "folder").symlink_to(folder)
+    (data / "link.png").symlink_to(file)
+    (data / "copy.png").write_bytes(file.read_bytes())
+    os.link(data / "copy.png", data / "hard.png")
+    sent = Parcel.of(data)
+    assert sent.size > 3 * file.stat().st_size
+    elsewhere = Parcel(sent.digest, str(tmp_path / "nowhere" / "data"))
+    elsewhere.unpack(sent.packed(), tmp_path / "cache")
+    found = elsewhere.here(tmp_path / "cache")
+    assert found is not None
+    assert (found / "link.png").read_bytes() == (found / "hard.png").read_bytes()
+    assert (found / "folder" / file.name).read_bytes() == file.read_bytes()
+    assert not any(each.is_symlink() for each in found.rglob("*"))
+
+
 def test_a_damaged_parcel_is_refused(tmp_path: Path, pictures: Path) -> None:
     sent = Parcel.of(pictures)
     content = bytearray(sent.packed())

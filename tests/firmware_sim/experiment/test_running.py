@@ -152,6 +152,26 @@ def test_changed_pictures_run_again(pictures: Path, tmp_path: Path) -> None:
     assert len(runs.jobs) == 4
 
 
+def test_changed_pictures_behind_links_run_again(pictures: Path, tmp_path: Path) -> None:
+    real, data, runs = tmp_path / "real", tmp_path / "data", Recording()
+    subprocess.run(["cp", "-r", str(pictures), str(real)], check=True)
+    data.mkdir()
+    for folder in real.iterdir():
+        (data / folder.name).symlink_to(folder)
+    (next(real.iterdir()) / ".above").symlink_to(data)  # links may go in circles
+    run_with(runs, plan_text(data), tmp_path / "out")
+    first, second = sorted(next(iter(sorted(real.iterdir()))).glob("[!.]*"))[:2]
+    first.write_bytes(second.read_bytes())
+    run_with(runs, plan_text(data), tmp_path / "out")
+    assert len(runs.jobs) == 4
+    # A picture that is a link counts by its contents, too.
+    kept = tmp_path / "kept"
+    first.rename(kept)
+    first.symlink_to(kept)
+    run_with(runs, plan_text(data), tmp_path / "out")
+    assert len(runs.jobs) == 4
+
+
 def test_a_cell_that_fails_once_is_tried_again(pictures: Path, tmp_path: Path) -> None:
     runs = Recording(failing=[1], times=1)
     assert str(run_with(runs, plan_text(pictures), tmp_path)) == "2 of 2 cells done"
