@@ -10,7 +10,7 @@ from typing import Any
 from lrtflite.arguments import shown
 from lrtflite.errors import InputError
 from lrtflite.workbench.intervals import Estimate
-from lrtflite_firmware_sim.experiment.names import Known
+from lrtflite_firmware_sim.experiment.names import PlanOption
 from lrtflite_firmware_sim.experiment.plan_file import REPORT
 from lrtflite_firmware_sim.experiment_results.runs import Group, Value
 
@@ -174,7 +174,7 @@ def _check_value(name: str, value: object, kind: str) -> None:
     """Raise InputError unless a value is of a kind, as an annotation names it."""
     kind = kind.partition(" ")[0].partition("[")[0]
     if kind not in _PARTS:
-        Known(name, REPORT, name, kind).check(value)
+        PlanOption(name, REPORT, name, kind).check(value)
     elif not isinstance(value, _PARTS[kind][0]):
         raise InputError(
             f"Expected {name} as {_PARTS[kind][1]}, got {shown(value)}", "correct it in the plan"
