@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster: one that exists, or one that is started on this machine."""
+"""Workers of a Dask cluster, which is running already or is started on this machine."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from lrtflite_firmware_sim.experiment.workers import Outcome
 LOCAL = "local"
 # Seconds to wait for a scheduler at the start, and for one that was lost.
 CONNECT, RECONNECT = 10.0, 600.0
-# Seconds for which a number of workers is believed.
+# Seconds after which the workers are counted again.
 _FRESH = 2.0
 
 
@@ -121,7 +121,7 @@ class ClusterWorkers:
                 return outcome
 
     def _outcome(self, job: CellJob, future: Any) -> Outcome | None:
-        """Return what a future came to; None if the job was sent again."""
+        """Return the outcome of a future; None if the job was sent again."""
         if future.status == "error":
             return Outcome(job, error=future.exception())
         try:
@@ -204,7 +204,7 @@ class ClusterWorkers:
             ) from error
 
     def __enter__(self) -> ClusterWorkers:
-        # Every lost connection would be a traceback on stderr.
+        # distributed writes a traceback to stderr for every lost connection.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         if self._address == LOCAL:
             import distributed

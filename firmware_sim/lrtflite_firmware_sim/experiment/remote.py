@@ -1,4 +1,4 @@
-"""Run on a worker of a cluster: find or take in all that a cell needs, then run the cell."""
+"""Run a cell on a worker of a cluster, once its bundle and data are there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lrtflite_firmware_sim.experiment.folder import TOKEN_FILE, ExperimentFolder
 from lrtflite_firmware_sim.experiment.jobs import CellJob, machine_mb, run_cell
 from lrtflite_firmware_sim.experiment.parcels import Parcel
 
-# Variable of the environment of a worker that names its cache.
+# Environment variable of a worker that names its cache.
 CACHE = "LRTFLITE_EXPERIMENT_CACHE"
 
 
@@ -59,7 +59,7 @@ def cache_folder() -> Path:
 
 
 def run_order(order: Order, shipped: Mapping[str, bytes]) -> Reply:
-    """Run a cell on this worker, or say what it lacks; `shipped` has archives by name."""
+    """Run a cell on this worker, or return what it lacks; `shipped` has archives by name."""
     check_versions(order.versions, order.job.options)
     cache = cache_folder()
     home = ExperimentFolder(order.folder)
@@ -90,7 +90,7 @@ def run_order(order: Order, shipped: Mapping[str, bytes]) -> Reply:
     if job.stored is not None and not shares:
         job = replace(job, stored=replace(job.stored, folder=str(cache / "latents")))
     record = {**run_cell(job, megabytes=ram_of_worker()), "options": dict(order.job.options)}
-    # A file, because the scheduler may die before the record is through.
+    # In a file, because the scheduler may end before it has passed the record on.
     write_atomic(home.cell_file(job.digest), json.dumps(record, indent=1) + "\n")
     return Reply(record)
 
