@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from lrtflite.data.choice import ClassChoice
 from lrtflite.data.synthetic import draw_world
@@ -29,6 +30,14 @@ def draw_clip(thing: str, scene: int) -> list[NDArray[np.uint8]]:
         return draw_place(scene)
     world = draw_world("synthetic", size=SIDE, frames=FRAMES, choice=ClassChoice.parse(thing))
     return list(world.train_clips()[scene].read())
+
+
+def draw_things(folder: Path) -> None:
+    """Write a folder of pictures for each of two things."""
+    for thing, label in (("cup-1", "cup"), ("phone-2", "phone")):
+        (folder / label).mkdir()
+        for number, frame in enumerate(draw_clip(thing, 0)[::5]):
+            Image.fromarray(frame).save(folder / label / f"{number}.jpg")
 
 
 def draw_place(scene: int) -> list[NDArray[np.uint8]]:

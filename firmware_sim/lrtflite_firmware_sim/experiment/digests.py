@@ -44,7 +44,7 @@ def data_path(spec: str) -> Path | None:
 
 
 def data_identity(spec: str) -> str:
-    """Return a data set's spec with the digests of its files in the place of its paths."""
+    """Return a data set's spec with the digests of its files in place of its paths."""
     path = data_path(spec)
     kind, settings = split_spec(spec)
     shown = {
