@@ -241,7 +241,9 @@ def main() -> None:
     )
     parser.add_argument("--fps", type=positive, default=5, help="recorded frames per second")
     parser.add_argument(
-        "--unknown", type=float, help="familiarity below which a thing is unknown, e.g. 0.1"
+        "--unknown",
+        type=float,
+        help="familiarity below which a thing is unknown; `lrtflite inspect` shows the bundle's",
     )
     options = parser.parse_args()
 

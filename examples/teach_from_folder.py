@@ -8,8 +8,9 @@
     python teach_from_folder.py bundle --state state --predict another.jpg    # without teaching
 
 The state folder keeps the learned classes, so a second run with another folder adds to them. A
-class that is already known is taught again from the pictures in the folder. With `--unknown 0.1`,
-a picture that is less familiar than 90 % of those taught for its class is named unknown.
+class that is already known is taught again from the pictures in the folder. With `--unknown 0.46`,
+a picture that is less familiar than that is named unknown; the manifest of a bundle has a default
+threshold, which `lrtflite inspect` shows.
 """
 
 from __future__ import annotations
@@ -67,7 +68,9 @@ def main() -> None:
     parser.add_argument("--state", type=Path, help="folder that keeps what is learned")
     parser.add_argument("--predict", type=Path, nargs="*", default=[], help="pictures to name")
     parser.add_argument(
-        "--unknown", type=float, help="familiarity below which a picture is unknown, e.g. 0.1"
+        "--unknown",
+        type=float,
+        help="familiarity below which a picture is unknown; `lrtflite inspect` shows the bundle's",
     )
     options = parser.parse_args()
 

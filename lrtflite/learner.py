@@ -76,12 +76,12 @@ class Learner:
         Without `state` the learner lives in RAM only. An existing state is restored together with
         its random generator, so `seed` only affects a new one. `replay_size` and `policy` default
         to those of the state, or of the bundle in a new state. A `read_only` learner only predicts;
-        its folder may be write-protected, or in use by another learner. With `unknown=0.1`, a
-        frame that is less familiar than 90 % of the patterns taught for its class is answered as
-        unknown. `require_signature` is the file of a public key that must have signed the bundle.
-        `threads` defaults to 1 at `pool6`; for a bundle that trains a trunk, to the number
-        of cores, up to 4. `device` is a name for this device, which the state keeps with each
-        session; it defaults to that of the state.
+        its folder may be write-protected, or in use by another learner. A frame that is less
+        familiar than `unknown` is answered as unknown; the manifest's `unknown` is the default
+        threshold of the bundle. `require_signature` is the file of a public key that must have
+        signed the bundle. `threads` defaults to 1 at `pool6`; for a bundle that trains a trunk, to
+        the number of cores, up to 4. `device` is a name for this device, which the state keeps with
+        each session; it defaults to that of the state.
         """
         options = LearnerOptions(
             runtime=runtime,

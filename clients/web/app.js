@@ -1,6 +1,6 @@
 // The page: opens the engine, then puts the parts together.
 
-import { createEngine } from './engine/index.js';
+import { BACKGROUND, createEngine } from './engine/index.js';
 import { listCameras } from './frames/camera.js';
 import { loadText, text } from './text/index.js';
 import { AddDialog, mountDrop } from './ui/add.js';
@@ -32,11 +32,12 @@ class Page {
     this.result = new ResultPanel(this.state, {
       undo: () => this.undo(),
       rename: (slot, label) => this.rename(slot, label),
-      again: (learned) => this.teach(this.state.entry(learned.slot)),
+      again: (learned) => this.teachAgain(this.state.entry(learned.slot)),
     });
     this.tiles = new Tiles(this.state, this.teacher, {
       teach: (entry) => this.teach(entry),
       teachHeld: (entry) => this.teachHeld(entry),
+      teachBackground: (how) => this.teachBackground(how),
       release: () => this.teacher.finish(),
       giveUp: () => this.teacher.cancel(),
       options: (entry) => this.options(entry),
@@ -159,7 +160,7 @@ class Page {
       start: text.fresh.start,
       suggested: this.state.freshName(text.fresh.suggested),
       hint: text.fresh.how(this.state.seconds),
-      onname: (label) => this.teacher.start(this.whatOf(label), { label }),
+      onname: (label) => this.teacher.start(this.whatOf(label), { label: this.state.called(label) }),
       name: 'fresh',
     });
   }
@@ -175,6 +176,28 @@ class Page {
     }
     const label = entry?.label ?? this.state.freshName(text.fresh.suggested);
     this.teacher.start(entry ? { slot: entry.slot } : { label }, { label, held: true });
+  }
+
+  /** Teach the place without a thing: no name is asked for. */
+  teachBackground({ held = false } = {}) {
+    if (this.teacher.busy || (held && !(this.state.camera || this.state.cameraComing))) {
+      return;
+    }
+    if (!this.state.camera && !this.state.cameraComing) {
+      this.addFiles();
+      return;
+    }
+    const entry = this.state.background;
+    const label = text.background.called;
+    this.teacher.start(entry ? { slot: entry.slot } : { label: BACKGROUND }, { label, held, background: true });
+  }
+
+  teachAgain(entry) {
+    if (entry?.background) {
+      this.teachBackground();
+    } else {
+      this.teach(entry);
+    }
   }
 
   learned(learned) {
@@ -206,7 +229,7 @@ class Page {
     const own = this.teacher.lesson;
     const running = state === 'recording' || state === 'learning';
     if (running && !(own && (own.id === id || own.id === null || own.label === label))) {
-      notice(text.teach.elsewhere(label), { id: 'elsewhere', stays: true });
+      notice(text.teach.elsewhere(this.state.called(label)), { id: 'elsewhere', stays: true });
     } else {
       dismiss('elsewhere');
     }
@@ -225,7 +248,7 @@ class Page {
 
   forget(entry) {
     this.result.hide();
-    return this.change(() => this.engine.forget(entry.slot), text.said.forgot(entry.label));
+    return this.change(() => this.engine.forget(entry.slot), text.said.forgot(this.state.called(entry.label)));
   }
 
   /** Run a change of the classes and say that it is done; return whether it was. */

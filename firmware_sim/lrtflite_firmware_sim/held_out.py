@@ -61,7 +61,7 @@ class HeldOut:
         stored: StoredLatents | None = None,
         on_progress: OnProgress | None = None,
     ) -> HeldOut:
-        """Read every test frame once; if latents are kept, let the device extract them.
+        """Read every test frame once; the device extracts them if latents are kept.
 
         If they are `stored`, read only the samples.
         """

@@ -78,7 +78,7 @@ class StoredLatents:
         key = (clip.label, clip.name, clip.length, test)
         if key not in self.rows:
             raise DataError(
-                f"Expected the latents of {clip.name} in {self.file}, got none of it",
+                f"Expected the latents of {clip.name} in {self.file}, got none",
                 "remove its folder, and the next call extracts them again",
             )
         return self.rows[key]

@@ -114,7 +114,9 @@ def for_flawed(found: Iterable[Flawed]) -> Iterator[Action]:
     for each in found:
         count = len(each.pictures)
         verb = "remove or replace" if each.flaw == UNREADABLE else "replace"
-        advice = f" by {'one' if count == 1 else 'ones'} in more light" if each.flaw == DARK else ""
+        advice = (
+            f" with {'one' if count == 1 else 'ones'} in more light" if each.flaw == DARK else ""
+        )
         text = f"{verb} {counted(count, f'{each.flaw} picture')} of {each.label}{advice}"
         names = f": {first_few(each.pictures, NAMED)}"
         yield _action(REPLACE, each.label, text, names, each.pictures)

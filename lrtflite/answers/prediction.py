@@ -12,7 +12,7 @@ from lrtflite.labels import UNKNOWN as UNKNOWN
 
 # The slot of a frame that is unlike everything taught.
 NO_SLOT = -1
-# Least probability of all classes together to divide by.
+# Smallest sum of the classes' probabilities to divide by.
 TINY = 1e-30
 
 
@@ -58,7 +58,7 @@ def top_predictions(
     A row that is less familiar than `unknown`, or whose likeliest slot is `background`, begins with
     UNKNOWN; see `Prediction` for its probabilities.
     """
-    found = []
+    predictions = []
     for row, chances in enumerate(answers.probabilities):
         familiarity = None if answers.familiarity is None else float(answers.familiarity[row])
         empty, left = 0.0, 1.0
@@ -70,7 +70,7 @@ def top_predictions(
             left = 1.0 - empty
         elif unknown is not None and familiarity is not None and familiarity < unknown:
             left = familiarity
-        # The background is no answer, so the classes share what it had.
+        # The background is not an answer, so the classes share its probability.
         share = left / max(1.0 - empty, TINY)
         guesses = [
             Prediction(label, float(chances[slot]) * share, int(slot), familiarity)
@@ -80,5 +80,5 @@ def top_predictions(
         if left < 1:
             first = Prediction(UNKNOWN, 1 - left, NO_SLOT, familiarity, is_background)
             guesses = [first, *guesses][:top]
-        found.append(guesses)
-    return found
+        predictions.append(guesses)
+    return predictions

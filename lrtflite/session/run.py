@@ -77,7 +77,7 @@ def few_classes(manifest: Manifest, *, learned: int, coming: int) -> str | None:
 
 
 def drifts(manifest: Manifest) -> bool:
-    """Return whether classes that are taught one by one from the start bend a trunk."""
+    """Return whether the head loses accuracy if classes are taught one by one from the start."""
     refits = manifest.feeding.gathers == SESSION_AND_MEMORY
     return manifest.trains_trunk and not refits and manifest.slots >= ENOUGH
 

@@ -79,9 +79,9 @@ def forward_transfer(
 ) -> float:
     """Return the mean over classes of (accuracy just before the first session with it - chance).
 
-    A head that answers with learned classes only knows nothing of a class before, so its result is
-    minus `chance`. Classes taught in the first row and untested ones (NaN) are left out. The result
-    is 0 if no class is left.
+    A head that answers with learned classes only cannot answer with a class before it is taught, so
+    its result is minus `chance`. Classes taught in the first row and untested ones (NaN) are left
+    out. The result is 0 if no class is left.
     """
     table = _table(history, learned)
     gains = [

@@ -80,7 +80,7 @@ def test_every_planted_fault_has_its_action(faulty: tuple[Learner, Pictures]) ->
         f"remove 2 pictures of {CUP} that repeat another one: "
         f"{CUP}/11.png (as {CUP}/0.png), {CUP}/12.png (as {CUP}/4.png)",
         f"replace 2 blurred pictures of {GLASSES}: {GLASSES}/2.png, {GLASSES}/5.png",
-        f"replace 1 dark picture of {GLASSES} by one in more light: {GLASSES}/7.png",
+        f"replace 1 dark picture of {GLASSES} with one in more light: {GLASSES}/7.png",
     )
 
 
@@ -221,4 +221,4 @@ def test_kept_pictures_follow_a_renamed_class(
     learner.rename(CUP, "beaker")
     found = diagnose(learner, shown_kept(kept, learner.labels))
     assert found.looked_at == "13 pictures of 2 classes"
-    assert found.lines == (f"replace 1 dark picture of beaker by one in more light: {dark.id}",)
+    assert found.lines == (f"replace 1 dark picture of beaker with one in more light: {dark.id}",)

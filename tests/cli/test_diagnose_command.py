@@ -92,7 +92,7 @@ def test_kept_pictures_are_used_without_a_data_set(lrtflite: Command, clean: Pic
     dark = kept.add(1, clean[CUP][3] // 6)
     lines = printed(lrtflite("diagnose"))
     assert lines[0] == "looked at 23 pictures of 2 classes"
-    assert lines[2:] == [f"replace 1 dark picture of {CUP} by one in more light: {dark.id}"]
+    assert lines[2:] == [f"replace 1 dark picture of {CUP} with one in more light: {dark.id}"]
 
 
 def test_the_state_alone(lrtflite: Command) -> None:

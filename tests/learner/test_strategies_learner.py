@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from lrtflite import Bundle, Learner
-from lrtflite.errors import NoFreeSlot, StateError
+from lrtflite.errors import InputError, NoFreeSlot, StateError
 from lrtflite.progress import Phase, Progress
 from lrtflite.verification.verify import verify_bundle
 from strategy_bundles import NAMES, PAPER
@@ -140,3 +140,19 @@ def test_the_manifest_names_the_strategy(bundles: Path) -> None:
         assert manifest.strategy == strategy
         assert manifest.trains_trunk == (place == "deep")
         assert set(manifest.merging.values()) == {"refuse"}
+
+
+# `ar1free` has the head of `ar1`, without protection.
+@pytest.mark.parametrize("strategy", ["ar1", "ewc", "lwf", "naive"])
+def test_heads_whose_trunk_trains_have_no_unknown(
+    bundles: Path, strategy: str, runtime: str, tmp_path: Path
+) -> None:
+    bundle = Bundle.open(bundles / f"deep-{strategy}")
+    assert bundle.manifest.unknown is None
+    expected = f"unknown=0.46, got the strategy '{strategy}'; convert with --strategy lda"
+    with pytest.raises(InputError, match=expected):
+        Learner.open(bundle, tmp_path / "s", runtime=runtime, unknown=0.46)
+    with Learner.open(bundle, tmp_path / "s", runtime=runtime) as learner:
+        assert not learner.reports_familiarity
+        sessions(learner, range(1))
+        assert learner.predict_latents(cloud(learner, 0))[0][0].familiarity is None

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
-from page_films import draw_clip
+from page_films import draw_things
 from page_server import Served
 from page_steps import wait_for_labels
 
@@ -39,10 +38,7 @@ leaves = pytest.mark.parametrize("leave", [by_escape, by_button])
 def things(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a folder of pictures for each of two things."""
     folder = tmp_path_factory.mktemp("things")
-    for thing, label in (("cup-1", "cup"), ("phone-2", "phone")):
-        (folder / label).mkdir()
-        for number, frame in enumerate(draw_clip(thing, 0)[::5]):
-            Image.fromarray(frame).save(folder / label / f"{number}.jpg")
+    draw_things(folder)
     return folder
 
 
@@ -53,7 +49,7 @@ def opened(visit: Any, served: Served) -> Any:
 
 
 def check_no_trace(page: Any, served: Served) -> None:
-    """The dialog is gone, nothing was learned, and another lesson can begin."""
+    """Check that the dialog is gone, nothing was learned, and another lesson can begin."""
     page.locator("dialog").wait_for(state="detached")
     assert served.ask("GET", "/classes")["sessions"] == 0
     lesson = served.ask("POST", "/lessons", {"label": "other"})["id"]

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PIL import Image
 
-from page_films import draw_clip
+from page_films import draw_things
 from page_server import Served
 from page_steps import teach_new, wait_for_labels, wait_until_learned
 
@@ -26,10 +25,7 @@ Serve = Callable[..., Served]
 def things(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return a folder with a folder of pictures for each of two things."""
     folder = tmp_path_factory.mktemp("things")
-    for thing, label in (("cup-1", "cup"), ("phone-2", "phone")):
-        (folder / label).mkdir()
-        for number, frame in enumerate(draw_clip(thing, 0)[::5]):
-            Image.fromarray(frame).save(folder / label / f"{number}.jpg")
+    draw_things(folder)
     (folder / "notes.txt").write_text("not a picture")
     return folder
 

@@ -165,13 +165,13 @@ def test_two_lessons_at_once_are_refused_with_a_sentence(
     tap_empty(page)
     page.get_by_label("Name", exact=True).fill("cup")
     page.keyboard.press("Enter")
-    other.get_by_text("cup is being taught from another page or camera.").wait_for()
+    other.get_by_text("Another page or camera is teaching cup.").wait_for()
     tap_empty(other)
     other.keyboard.press("Enter")
     assert "cup" in other.locator(".notice.error").inner_text()
     page.keyboard.press("Escape")
     page.get_by_text("Cancelled.").wait_for()
-    other.get_by_text("is being taught from another page").wait_for(state="detached")
+    other.get_by_text("Another page or camera is teaching").wait_for(state="detached")
     teach_short(other, "phone")
     assert labels(other) == ["phone"]
 

@@ -30,8 +30,12 @@ def as_network(model: keras.Model) -> Network:
     return Network(MOBILENET_V1, model, scale_frames, "a test")
 
 
-def settle(model: keras.Model, *, seed: int) -> None:
-    """Set moments that nearly fit a model's weights."""
+def settle(model: keras.Model, *, seed: int, bounded: bool = True) -> None:
+    """Set moments that nearly fit a model's weights.
+
+    With `bounded`, activations have an upper limit. Without one, values would grow from layer to
+    layer with moments so far off, so they are measured once more and changed by less.
+    """
     rng = np.random.default_rng(seed)
     size = model.input_shape[1]
     images = rng.uniform(-1, 1, (64, size, size, 3)).astype("f")
@@ -46,6 +50,13 @@ def settle(model: keras.Model, *, seed: int) -> None:
             layer.moving_variance.assign(
                 layer.moving_variance * rng.uniform(0.05, 2.0, layer.gamma.shape)
             )
+    if bounded:
+        return
+    model(images, training=True)
+    for layer in model.layers:
+        if isinstance(layer, BatchRenorm):
+            factors = rng.uniform(0.7, 1.4, layer.gamma.shape)
+            layer.moving_variance.assign(layer.moving_variance * factors)
 
 
 def extracted(network: Network, replay_layer: str, frames: np.ndarray) -> np.ndarray:

@@ -54,7 +54,7 @@ def main(folder: Path) -> None:
         keras.utils.set_random_seed(0)
         activation = words.pop("activation", "relu6")
         model = family.build(alpha=0.1, input_size=SIZE, classes=0, activation=activation)
-        settle(model, seed=0)
+        settle(model, seed=0, bounded=activation != "relu")
         network = Network(family.architecture, model, family.scale, "a test")
         options = Conversion(
             architecture=family.architecture, classes=SLOTS, replay_size=20, **words

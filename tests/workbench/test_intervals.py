@@ -64,5 +64,17 @@ def test_welch_by_hand() -> None:
     assert half == pytest.approx(2.776 * 1.25**0.5)
     # A figure without a spread counts as exact.
     assert welch(Estimate.of([1, 2, 3]), Estimate(2.5, 10)) == pytest.approx(2.4843, abs=1e-4)
+    # Rounding must not cost a whole degree of freedom: 7, not 6.999999.
+    for step in range(1, 200):
+        std = step / 4000
+        half = welch(Estimate.from_spread(0, std, 8), Estimate(1, 1))
+        assert half == pytest.approx(t_975(7) * std / 8**0.5)
     assert welch(Estimate(1, 1), Estimate(2, 1)) is None
     assert welch(Estimate.of([1, 1]), Estimate(1, 1)) == 0
+
+
+def test_drawn_ways_to_swap_never_give_a_p_of_zero() -> None:
+    # 2 of 2^30 ways reach the difference: none is drawn, but the runs themselves are one way.
+    found = paired([0.9] * 30, [0.1] * 30)
+    assert found.p == pytest.approx(1 / 20_001)
+    assert paired([0.5] * 30, [0.5] * 30).p == 1

@@ -36,7 +36,7 @@ def caution(*, replay_size: int | None, batch_size: int | None = None) -> None:
 
 
 def one_by_one(manifest: Manifest) -> str | None:
-    """Return a line of advice for a bundle whose trunk bends if classes are taught one by one."""
+    """Return advice for a bundle that loses accuracy if classes are taught one by one."""
     from lrtflite.session.run import ENOUGH, drifts
 
     if not drifts(manifest):

@@ -33,7 +33,7 @@ def say_json(found: Any) -> None:
 
 
 def say_drawn(drawn: str) -> None:
-    """Print a drawing with its control characters; no text of others may be in it."""
+    """Print a drawing with its control characters; it must contain no names of others."""
     click.echo(drawn)
 
 

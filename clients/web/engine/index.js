@@ -5,6 +5,9 @@ import { ServerEngine } from './server.js';
 
 export { EngineError } from './errors.js';
 
+// Label of the background: a lesson with this label teaches a place without a thing.
+export const BACKGROUND = 'nothing here';
+
 /** Return an engine; `open` it before anything else, which may ask for a token. */
 export function createEngine() {
   return new ServerEngine();

@@ -101,6 +101,14 @@ export const text = {
     empty: 'not taught yet',
     full: 'There is no room for another thing. Forget one that you no longer need.',
   },
+  // The background: a place without a thing.
+  background: {
+    name: 'Nothing here',
+    called: 'the empty place',
+    teach: 'Teach the empty place',
+    hint: '“Nothing here” is for a camera that stays where it is: teach it the empty place, so that the place is not taken for a thing.',
+    lesson: 'Leave the place empty',
+  },
   fresh: {
     title: 'What is it called?',
     name: 'Name',
@@ -142,7 +150,7 @@ export const text = {
     lost: (label) => `The device lost the lesson about ${label}. Nothing was learned; teach it again.`,
     unplugged: (label) => `The camera was disconnected. Nothing was learned about ${label}.`,
     noFrames: 'No pictures arrived, so nothing was learned.',
-    elsewhere: (label) => `${label} is being taught from another page or camera.`,
+    elsewhere: (label) => `Another page or camera is teaching ${label}.`,
   },
 
   // The result of a lesson.

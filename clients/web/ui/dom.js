@@ -42,6 +42,7 @@ const PATHS = {
   images: 'M4 5h13v13H4zM8 21h13V8M4 15l4-4 5 5',
   flip: 'M4 9a8 8 0 0 1 14-3l2 2M20 4v4h-4M20 15a8 8 0 0 1-14 3l-2-2M4 20v-4h4',
   camera: 'M4 8h3l2-3h6l2 3h3v11H4zM12 17a4 4 0 1 0 0-8 4 4 0 0 0 0 8z',
+  place: 'M4 8V4h4M16 4h4v4M20 16v4h-4M8 20H4v-4',
   question: 'M9 9a3 3 0 1 1 4 2.8c-.7.3-1 .8-1 1.7M12 17h.01',
   trash: 'M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13',
   warning: 'M12 4 2.5 20h19zM12 10v4M12 17h.01',

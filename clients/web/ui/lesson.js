@@ -65,9 +65,13 @@ export class LessonPanel {
 
   hintFor(lesson) {
     if (lesson.phase === 'starting') {
-      return text.teach.getReady;
+      return lesson.background ? text.background.lesson : text.teach.getReady;
     }
     const [first] = lesson.hints ?? [];
+    if (lesson.background) {
+      // An empty place is always the same, and a plain one looks blurred.
+      return first === 'dark' ? text.teach.hints.dark : text.background.lesson;
+    }
     return text.teach.hints[first] ?? text.teach.good;
   }
 }

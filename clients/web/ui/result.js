@@ -33,7 +33,7 @@ export class ResultPanel {
         h(
           'div',
           {},
-          h('h2', { class: 'result-title' }, text.result.title(learned.label), ' ', h('span', { class: 'result-time' }, text.result.time(took))),
+          h('h2', { class: 'result-title' }, text.result.title(this.state.called(learned.label)), ' ', h('span', { class: 'result-time' }, text.result.time(took))),
           h('p', {}, change),
         ),
         h('button', { type: 'button', class: 'icon-button', 'aria-label': text.common.close, onclick: () => this.hide() }, icon('close')),
@@ -44,7 +44,9 @@ export class ResultPanel {
         'div',
         { class: 'row' },
         h('button', { type: 'button', class: 'button', 'data-action': 'undo', onclick: this.actions.undo }, icon('undo'), text.result.undo),
-        h('button', { type: 'button', class: 'button', 'data-action': 'rename', onclick: () => this.rename(learned) }, text.result.rename),
+        entry.background
+          ? null
+          : h('button', { type: 'button', class: 'button', 'data-action': 'rename', onclick: () => this.rename(learned) }, text.result.rename),
         canTeach
           ? h('button', { type: 'button', class: 'button', 'data-action': 'again', onclick: () => this.actions.again(learned) }, text.result.again)
           : null,
@@ -60,7 +62,7 @@ export class ResultPanel {
     }
     const pairs = confused.slice(0, 3).map((other) => h('li', { class: 'pair' },
       h('div', { class: 'pair-pictures' }, this.picture(entry), this.picture(this.state.entry(other.slot) ?? other)),
-      h('p', {}, h('strong', {}, other.label), ' · ', text.result.confusedShare(other.share))));
+      h('p', {}, h('strong', {}, this.state.called(other.label)), ' · ', text.result.confusedShare(other.share))));
     return [
       h('p', { class: 'confused' }, icon('warning'), text.result.confused),
       h('ul', { class: 'pairs' }, ...pairs),

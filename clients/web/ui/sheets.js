@@ -30,12 +30,12 @@ export function openSheet(state, entry, actions) {
   );
   const { pictures } = state.engine.can;
   const dialog = openDialog({
-    title: text.sheet.title(entry.label),
+    title: text.sheet.title(state.nameOf(entry)),
     name: 'sheet',
     body: [
       h('div', { class: 'sheet-head' }, image, h('div', {}, h('p', { class: 'strong' }, text.sheet.taught(entry.pictures)),
         h('p', { class: 'hint' }, pictures ? text.sheet.kept : text.sheet.notKept))),
-      rename,
+      entry.background ? h('p', { class: 'hint' }, text.background.hint) : rename,
       pictures && entry.kept
         ? h('button', { type: 'button', class: 'button block', onclick: () => { dialog.close(); openKept(state, entry, actions); } }, icon('images'), text.sheet.pictures(entry.kept))
         : null,
@@ -65,7 +65,7 @@ class KeptDialog {
     this.bar = h('div', { class: 'row kept-bar', hidden: true }, this.count, this.drop, this.target);
     this.again = h('button', { type: 'button', class: 'button primary', onclick: () => this.relearn() }, text.kept.relearn);
     this.dialog = openDialog({
-      title: text.kept.title(entry.label),
+      title: text.kept.title(state.called(entry.label)),
       name: 'kept',
       wide: true,
       body: [h('p', { class: 'hint' }, text.kept.hint), this.list, this.bar, h('div', { class: 'row end' }, this.again)],
@@ -106,7 +106,7 @@ class KeptDialog {
     show(this.bar, this.chosen.size > 0);
     setText(this.count, text.kept.chosen(this.chosen.size));
     const others = this.state.learned.filter((entry) => entry.slot !== this.entry.slot);
-    this.target.replaceChildren(h('option', { value: '' }, text.kept.move), ...others.map((entry) => h('option', { value: String(entry.slot) }, entry.label)));
+    this.target.replaceChildren(h('option', { value: '' }, text.kept.move), ...others.map((entry) => h('option', { value: String(entry.slot) }, this.state.nameOf(entry))));
     show(this.target, others.length > 0);
     this.again.disabled = !this.items?.length;
   }
@@ -120,7 +120,7 @@ class KeptDialog {
     const slot = Number(this.target.value);
     const entry = this.state.entry(slot);
     if (entry) {
-      this.work((id) => this.state.engine.movePicture(id, slot), text.said.moved(this.chosen.size, entry.label));
+      this.work((id) => this.state.engine.movePicture(id, slot), text.said.moved(this.chosen.size, this.state.called(entry.label)));
     }
   }
 

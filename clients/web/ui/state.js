@@ -1,5 +1,8 @@
 // What the page knows and all its parts share: the engine, the classes, the camera, the choices.
 
+import { BACKGROUND } from '../engine/index.js';
+import { text } from '../text/index.js';
+
 const KEPT = 'lrtflite-choices';
 const DEFAULTS = { seconds: null, fps: null, camera: '', facing: 'environment', mirror: null };
 
@@ -39,6 +42,26 @@ export class PageState extends EventTarget {
     return this.classes.classes.filter((entry) => entry.learned || entry.pictures > 0 || entry.label);
   }
 
+  /** What is learned, without the background. */
+  get things() {
+    return this.learned.filter((entry) => !entry.background);
+  }
+
+  /** The background, or undefined if it was not taught. */
+  get background() {
+    return this.classes.classes.find((entry) => entry.background);
+  }
+
+  /** Return what a label is called in a sentence. */
+  called(label) {
+    return label === BACKGROUND ? text.background.called : label;
+  }
+
+  /** Return the name of a class for a button. */
+  nameOf(entry) {
+    return entry.background ? text.background.name : entry.label;
+  }
+
   entry(slot) {
     return this.classes.classes.find((entry) => entry.slot === slot);
   }
@@ -74,7 +97,7 @@ export class PageState extends EventTarget {
 
   /** Return a name that no class has yet. */
   freshName(suggested) {
-    let n = this.learned.length + 1;
+    let n = this.things.length + 1;
     while (this.labelled(suggested(n))) {
       n += 1;
     }

@@ -22,14 +22,14 @@ export class Teacher extends EventTarget {
     return this.lesson !== null;
   }
 
-  /** Teach {label} or {slot}; `held` teaches until `finish`. */
-  async start(what, { label, held = false }) {
+  /** Teach {label} or {slot}; `held` teaches until `finish`, `background` is for the panels. */
+  async start(what, { label, held = false, background = false }) {
     if (this.busy) {
       return;
     }
     const { state } = this;
     const lesson = {
-      what, label, held, slot: what.slot ?? null, remote: false,
+      what, label, held, background, slot: what.slot ?? null, remote: false,
       phase: 'starting', seconds: held ? MAX_HELD : state.seconds, fps: state.fps,
       began: null, elapsed: 0, taken: 0, frames: 0, hints: [], enough: false, id: null, ending: false,
     };

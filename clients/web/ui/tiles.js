@@ -1,7 +1,7 @@
 // Tiles of the things it knows, and empty ones: tap or hold to teach.
 
 import { text } from '../text/index.js';
-import { h, icon, setText } from './dom.js';
+import { h, icon, setText, show } from './dom.js';
 import { pressable } from './press.js';
 import { classThumb } from './thumbs.js';
 
@@ -9,18 +9,23 @@ import { classThumb } from './thumbs.js';
 const EMPTY = 3;
 
 export class Tiles {
-  /** `actions`: teach(entry), teachHeld(entry), release(), giveUp(), options(entry), add(). */
+  /**
+   * `actions`: teach(entry), teachHeld(entry), teachBackground(), release(), giveUp(),
+   * options(entry), add().
+   */
   constructor(state, teacher, actions) {
     this.state = state;
     this.teacher = teacher;
     this.actions = actions;
     this.bySlot = new Map();
     this.empty = [];
+    this.background = new BackgroundTile(this);
     this.summary = h('p', { class: 'section-sub' });
     this.list = h('ul', { class: 'tiles' });
     this.add = h('button', { type: 'button', class: 'button small', 'data-part': 'add', onclick: actions.add },
       icon('images'), text.tiles.add);
     this.hint = h('p', { class: 'hint', id: 'tiles-hint' }, text.tiles.hint);
+    this.backgroundHint = h('p', { class: 'hint', id: 'background-hint' }, text.background.hint);
     this.element = h(
       'section',
       { class: 'things', id: 'things', 'aria-labelledby': 'things-title', tabIndex: -1 },
@@ -28,37 +33,41 @@ export class Tiles {
         h('div', {}, h('h2', { id: 'things-title' }, text.tiles.section), this.summary), this.add),
       this.list,
       this.hint,
+      this.backgroundHint,
     );
     state.addEventListener('classes', () => this.draw());
     teacher.addEventListener('change', () => this.mark());
   }
 
   draw() {
-    const { learned } = this.state;
+    const { things } = this.state;
     const { free } = this.state.classes;
     setText(this.hint, free ? text.tiles.hint : `${text.tiles.hint} ${text.tiles.full}`);
-    setText(this.summary, text.tiles.summary(learned.length, free));
-    const slots = new Set(learned.map((entry) => entry.slot));
+    setText(this.summary, text.tiles.summary(things.length, free));
+    const slots = new Set(things.map((entry) => entry.slot));
     for (const [slot, tile] of this.bySlot) {
       if (!slots.has(slot)) {
         tile.element.remove();
         this.bySlot.delete(slot);
       }
     }
-    for (const entry of learned) {
+    for (const entry of things) {
       if (!this.bySlot.has(entry.slot)) {
         this.bySlot.set(entry.slot, new Tile(this, entry));
       }
       this.bySlot.get(entry.slot).draw(entry);
     }
-    const wanted = Math.min(free, Math.max(1, EMPTY - learned.length));
+    const wanted = Math.min(free, Math.max(1, EMPTY - things.length));
     while (this.empty.length > wanted) {
       this.empty.pop().element.remove();
     }
     while (this.empty.length < wanted) {
       this.empty.push(new EmptyTile(this));
     }
-    const places = [...learned.map((entry) => this.bySlot.get(entry.slot).element), ...this.empty.map((tile) => tile.element)];
+    this.background.draw(this.state.background, free);
+    const tiles = [...things.map((entry) => this.bySlot.get(entry.slot)), ...this.empty, this.background];
+    const places = tiles.map((tile) => tile.element);
+    show(this.backgroundHint, !this.background.element.hidden);
     places.forEach((place, at) => {
       if (this.list.children[at] !== place) {
         this.list.insertBefore(place, this.list.children[at] ?? null);
@@ -75,6 +84,7 @@ export class Tiles {
       const taught = Boolean(lesson) && (lesson.slot === slot || lesson.label === tile.entry.label);
       tile.element.classList.toggle('taught', taught);
     }
+    this.background.element.classList.toggle('taught', Boolean(lesson?.background));
   }
 }
 
@@ -123,5 +133,44 @@ class EmptyTile {
       giveUp: actions.giveUp,
     });
     this.element = h('li', { class: 'tile-place' }, this.button);
+  }
+}
+
+/** The tile of the background, which is empty until it is taught; hidden if there is no room for it. */
+class BackgroundTile {
+  constructor(tiles) {
+    const { actions } = tiles;
+    this.engine = tiles.state.engine;
+    this.entry = null;
+    this.image = h('img', { alt: '', draggable: false });
+    this.count = h('span', { class: 'tile-count' });
+    this.button = h('button', { type: 'button', class: 'tile', 'aria-describedby': 'tiles-hint background-hint', title: text.background.teach },
+      h('span', { class: 'tile-face' }, icon('place'), this.image), h('span', { class: 'tile-name' }, text.background.name), this.count);
+    pressable(this.button, {
+      tap: () => actions.teachBackground(),
+      hold: () => actions.teachBackground({ held: true }),
+      release: actions.release,
+      giveUp: actions.giveUp,
+    });
+    this.more = h('button', { type: 'button', class: 'icon-button more', 'aria-label': text.tiles.more(text.background.name), onclick: () => actions.options(this.entry) }, icon('more'));
+    this.element = h('li', { class: 'tile-place', 'data-part': 'background' }, this.button);
+  }
+
+  draw(entry, free) {
+    this.entry = entry;
+    const pictures = entry?.pictures ?? 0;
+    setText(this.count, pictures ? text.pictures(pictures) : text.tiles.empty);
+    this.button.classList.toggle('untaught', !entry);
+    const described = pictures
+      ? text.tiles.describe(text.background.name, pictures)
+      : `${text.background.name}. ${text.background.teach}`;
+    this.button.setAttribute('aria-label', described);
+    if (entry) {
+      this.element.append(this.more);
+    } else {
+      this.more.remove();
+    }
+    show(this.element, Boolean(entry) || free > 0);
+    classThumb(this.image, this.engine, entry);
   }
 }

@@ -102,7 +102,7 @@ export class Tray {
     const free = this.state.classes.free > 0;
     this.choices.replaceChildren(
       ...(free ? [chip(text.tray.fresh, () => this.teach({ label: this.state.freshName(text.fresh.suggested) }), 'primary')] : []),
-      ...this.state.learned.map((entry) => chip(entry.label, () => this.teach({ slot: entry.slot }))),
+      ...this.state.learned.map((entry) => chip(this.state.nameOf(entry), () => this.teach({ slot: entry.slot }))),
       chip(text.tray.drop, () => this.drop(), 'quiet'),
     );
   }

@@ -21,7 +21,7 @@ from lrtflite.contract.golden import SCALARS, Arrays, run_golden
 from lrtflite.contract.signatures import ZERO
 from lrtflite.errors import ConversionError, ModelError
 from lrtflite.host.network import Network
-from lrtflite_converters.features.crops import through
+from lrtflite_converters.features.crops import latents_of
 from lrtflite_converters.features.features import Features
 from lrtflite_converters.features.sample_frames import wave_frames
 from lrtflite_converters.foreign.features import ForeignFeatures
@@ -72,7 +72,7 @@ def check_split(network: Network, features: Features, head: Head, options: Conve
     averaged = last != network.architecture.pooled
     output = network.output(last, pooled=averaged, second=options.and_layer)
     whole = keras.Model(model.input, output)
-    expected = through(whole, network.scale(frames), crops=options.crops).numpy()
+    expected = latents_of(whole, network.scale(frames), crops=options.crops).numpy()
     latents = features.run("extract", frames=frames)["latents"]
     _check_values(model, latents, expected)
     x = tf.constant(latents)

@@ -1,4 +1,4 @@
-"""Two views of a frame: the whole, and its centre enlarged; their latents are averaged."""
+"""Average the latents of two views of a frame: the whole frame, and its centre enlarged."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import tensorflow as tf
 
 from lrtflite_converters.gradients.window import Tensor
 
-# Side of the centre crop of a frame, relative to the frame's (docs/studies/closed-form.md).
+# Side of the centre crop, relative to the side of the frame (docs/studies/closed-form.md).
 CROP = 0.8
 
 
-def through(below: Callable[..., Any], x: Tensor, *, crops: bool) -> Tensor:
+def latents_of(below: Callable[..., Any], x: Tensor, *, crops: bool) -> Tensor:
     """Return the latents that the layers `below` give for inputs (n, S, S, 3).
 
-    With `crops`, they are the means of the latents (n, F) of whole frames and of their centres.
+    With `crops`, each latent (F) is the mean of those of the whole frame and of its centre.
     """
     if not crops:
         return below(x, training=False)

@@ -12,7 +12,7 @@ import tf_keras as keras
 from lrtflite.contract.signatures import FEATURES, Sizes, signatures_of
 from lrtflite.host.network import Network
 from lrtflite_converters.blocks.block import Chain, Limits, Pass
-from lrtflite_converters.features.crops import through
+from lrtflite_converters.features.crops import latents_of
 from lrtflite_converters.gradients.window import Tensor
 from lrtflite_converters.tflite.signature import Outputs, SignedModule, saved
 
@@ -89,7 +89,7 @@ class Features(SignedModule):
         """
         if self.reads_frames:
             return {"latents": tf.identity(frames)}
-        return {"latents": through(self.below, self.network.scale(frames), crops=self.crops)}
+        return {"latents": latents_of(self.below, self.network.scale(frames), crops=self.crops)}
 
     def to_bytes(self) -> bytes:
         """Return the content of `features.tflite`."""

@@ -13,11 +13,11 @@ from lrtflite_converters.gradients.window import Tensor
 
 # Minimum absolute value to divide by.
 LEAST = 1e-12
-# Least distance of a class's own patterns from the other classes, as a cosine, relative to that of
-# its mean. A single pattern says nothing about how close the next one will be.
-LEAST_REACH = 0.25
+# Minimum distance of a class's own patterns from the other classes, as a cosine, relative to that
+# of its mean. A single pattern says nothing about how close the next one will be.
+MIN_REACH = 0.25
 # Limits of the way from the other classes to a class: rounding decides it where both are the same.
-LEAST_WAY, MOST_WAY = -1.0, 2.0
+MIN_WAY, MAX_WAY = -1.0, 2.0
 # Spread of cosines with the mean of a lone class, relative to the variance within it over sqrt(F).
 # Cosines fall off with the squared distance from the mean, a sum of F terms.
 SPREAD = 8.4
@@ -132,9 +132,9 @@ class ClassSums(tf.Module):
         direction = unit_rows(mean)
         low, own = _dot(others, direction), self._own_cosine(mean, tf.gather(self.counts, slot))
         cosine = _dot(z, direction)
-        near = (cosine - low) / tf.maximum(own - low, LEAST_REACH * (1.0 - low) + LEAST)
+        near = (cosine - low) / tf.maximum(own - low, MIN_REACH * (1.0 - low) + LEAST)
         angle = _dot(unit_rows(off), unit_rows(apart))
-        place = (tf.clip_by_value(way, LEAST_WAY, MOST_WAY) + near + angle) / 3.0
+        place = (tf.clip_by_value(way, MIN_WAY, MAX_WAY) + near + angle) / 3.0
         typical = tf.sigmoid(_LOGISTIC * (cosine - own) / self._spread())
         found = tf.where(classes > 1.5, place, typical / WHOLE)
         unseen = 1.0 - tf.gather(self.learned(), slot)

@@ -1,8 +1,8 @@
 """Two closed forms on two layers of one network, whose scores are added.
 
-A latent has the vectors of both layers, one after the other. Each form keeps its own sums. A lower
-layer tells more apart once there are many patterns, and less while there are few: the scores of the
-second form have the weight min(1, (N / F)^2) for N patterns of F features
+A latent has the vectors of both layers, one after the other. Each form keeps its own sums. The
+lower layer separates more classes once there are many patterns, and fewer while there are few, so
+the scores of the second form have the weight min(1, (N / F)^2) for N patterns of F features
 (docs/studies/closed-form.md).
 """
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 class TwoLdaHead(Head):
-    """A closed form on each of two layers; the answer is that of both."""
+    """A closed form on each of two layers; their scores are added."""
 
     scalars: Mapping[str, Sequence[str]] = {"consolidate": ("temperature",)}
     lengths: tuple[int, ...]

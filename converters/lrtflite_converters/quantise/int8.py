@@ -14,7 +14,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from lrtflite.errors import ConversionError
 from lrtflite.system.quiet import quiet_stderr
-from lrtflite_converters.features.crops import through
+from lrtflite_converters.features.crops import latents_of
 from lrtflite_converters.quantise.scaling import FrameScaling
 
 # Name under which the converter stores the oldest TFLite version that has all ops of a model.
@@ -29,7 +29,7 @@ class _Extract(tf.Module):
         object.__setattr__(self, "model", model)  # see `Features`
         self.tracked = model.variables
         spec = tf.TensorSpec([None, *model.input_shape[1:]], tf.float32, "frames")
-        call = tf.function(lambda frames: {"latents": through(model, frames, crops=crops)})
+        call = tf.function(lambda frames: {"latents": latents_of(model, frames, crops=crops)})
         object.__setattr__(self, "extract", call.get_concrete_function(frames=spec))
 
 

@@ -46,7 +46,7 @@ GATHERED_AT_ONCE = 32
 # videos. A fixed temperature for lda would have to be 8 to 60.
 LDA_TEMPERATURE, NCM_TEMPERATURE = 0.044, 0.09
 # Familiarity below which a frame is unknown, so low that it holds on photographs and in scenes that
-# were never taught (docs/studies/closed-form.md tells how it was chosen).
+# were never taught (docs/studies/closed-form.md describes the choice).
 UNKNOWN = 0.46
 # Number of classes in session and memory below which a trunk rests. A strategy that protects its
 # weights in another way, or that is compared because it does not, trains it with one class too.

@@ -36,10 +36,10 @@ class ConvertOptions:
 
     With `pooled`, latents are the replay layer's output averaged over all pixels. The average of
     `and_layer` follows in the same latent. With `crops`, a latent is the mean of that of the whole
-    frame and that of its enlarged centre. `preset` replaces
-    the defaults of rates, mini-batch and epochs. `rates` are numbers by name, as in
-    `Training.with_options`. `seed_memory` is the number of latents that ship with a model trained
-    on the host. With `quantise`, features and latents are int8.
+    frame and that of its enlarged centre. `preset` replaces the defaults of rates, mini-batch and
+    epochs. `rates` are numbers by name, as in `Training.with_options`. `seed_memory` is the number
+    of latents that ship with a model trained on the host. With `quantise`, features and latents are
+    int8.
 
     They are checked once the layers of the network are known, see `at`.
     """
@@ -82,7 +82,8 @@ class Conversion(ConvertOptions):
         self.architecture.check_layer(self.layer)
         self._check_pooled()
         self._check_second()
-        self._check_crops()
+        if self.crops:
+            self._check_vector("--crops")
         self.chosen_strategy.check(self.strategy_name, place)
         if self.preset is not None:
             PRESETS.choose(self.preset).check(self.preset, self.strategy_name, place)
@@ -198,35 +199,24 @@ class Conversion(ConvertOptions):
         if second is None:
             return
         self.architecture.check_layer(second)
-        if not self.pooled and self.layer != self.architecture.pooled:
-            raise ModelError(
-                f"Expected --pooled or the replay layer {self.architecture.pooled} with --and, got "
-                f"{self.layer!r}, whose output is an image",
-                "add --pooled, or leave --and out",
-            )
+        self._check_vector("--and")
         if second == layers[0] or layers.index(second) >= layers.index(self.layer):
             raise ModelError(
                 f"Expected a layer between {layers[0]} and {self.layer} with --and, got {second!r}",
                 "choose a lower layer, or leave --and out",
             )
-        if self.adapt_moments:
-            raise ModelError(
-                f"Expected --and {second} without --adapt-moments, got both",
-                "leave one of the two out",
-            )
 
-    def _check_crops(self) -> None:
-        if not self.crops:
-            return
+    def _check_vector(self, option: str) -> None:
+        """Raise ModelError for an option that needs frozen latents without pixels."""
         if not self.pooled and self.layer != self.architecture.pooled:
             raise ModelError(
-                f"Expected --pooled or the replay layer {self.architecture.pooled} with --crops, "
+                f"Expected --pooled or the replay layer {self.architecture.pooled} with {option}, "
                 f"got {self.layer!r}, whose output is an image",
-                "add --pooled, or leave --crops out",
+                f"add --pooled, or leave {option} out",
             )
         if self.adapt_moments:
             raise ModelError(
-                "Expected --crops without --adapt-moments, got both", "leave one of the two out"
+                f"Expected {option} without --adapt-moments, got both", "leave one of the two out"
             )
 
     def _check_moments(self) -> None:

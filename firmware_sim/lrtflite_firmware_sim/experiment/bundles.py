@@ -1,4 +1,4 @@
-"""The bundles of an experiment: each is converted once, in a child process, and shared."""
+"""Convert each bundle of an experiment once, in a child process, for all its cells."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The options of one cell, as `simulate` and `convert` take them; checked without TensorFlow."""
+"""The options of one cell, for `simulate` and `convert`; checked without TensorFlow."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ DEMO = "demo"
 
 @dataclass(frozen=True)
 class Request:
-    """A conversion as the plan asks for it: the options of `convert` that it gives, by name."""
+    """The options of `convert` that a plan sets for a cell, by name."""
 
     options: tuple[tuple[str, Value], ...]
 
     def read(self) -> tuple[Source, ConvertOptions]:
-        """Return the options for `convert`; raise an error for a wrong one."""
+        """Return the options for `convert`; raise LrtfliteError for an invalid one."""
         from lrtflite_converters.quantise.options import quantise_options
         from lrtflite_converters.request.options import ConvertOptions
         from lrtflite_converters.request.source import Source, read_labels
@@ -60,7 +60,7 @@ class Request:
 
 @dataclass(frozen=True)
 class CellOptions:
-    """The simulation of a cell, and its bundle: a conversion, or a folder, or the demo bundle."""
+    """The simulation of a cell, and its bundle: a conversion, a folder or the demo bundle."""
 
     simulate: SimulateOptions
     request: Request | None
@@ -86,7 +86,7 @@ class CellOptions:
         return cls(_simulate_options(simulate), request, path)
 
     def check(self) -> None:
-        """Raise LrtfliteError for a bundle or a conversion that cannot be."""
+        """Raise LrtfliteError for a bundle or options of `convert` that are invalid."""
         if self.request is None:
             with ExitStack() as stack:
                 path = self.bundle or stack.enter_context(demo_bundle())

@@ -1,4 +1,4 @@
-"""The cells of a plan: every combination of its axes, with a digest of all that decides it."""
+"""The cells of a plan: combinations of its axes, each with a digest of all that decides it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from lrtflite_firmware_sim.experiment.plan_file import PlanFile
 from lrtflite_firmware_sim.plan import open_dataset
 
 FORMAT = 1
-# Maximum number of cells of a plan that was not confirmed.
+# Maximum number of cells without --yes.
 MANY = 10_000
 # Options of a conversion that may name a file.
 _FILES = ("model", "weights", "features", "labels")
@@ -33,9 +33,9 @@ _SAME_TIME = ("seed", "split-seed", *OWN_RATES)
 
 @dataclass(frozen=True)
 class Cell:
-    """One run: options by their names in the plan, and those that vary in its grid.
+    """One run: its options by their names in the plan; `axes` are those that vary in the grid.
 
-    `record` is what it came to, as JSON; None as long as it has not run.
+    `record` is its outcome as JSON, None until it has run.
     """
 
     digest: str
@@ -70,16 +70,16 @@ class Cell:
 
 
 def shown_value(value: object) -> str:
-    """Return a value as a plan has it, without quotes."""
+    """Return a value as it is written in a plan, without quotes."""
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def cells_of(
     plan: PlanFile, *, yes: bool = False, on_cell: Callable[[int, int], None] | None = None
 ) -> list[Cell]:
-    """Return the cells of a plan; raise LrtfliteError for an option that cannot be.
+    """Return the cells of a plan; raise LrtfliteError for an invalid option.
 
-    A plan of more than MANY cells needs `yes`. `on_cell(done, all)` is called after each.
+    A plan of more than MANY cells needs `yes`. `on_cell(done, total)` is called after each.
     """
     if plan.size > MANY and not yes:
         raise InputError(
@@ -88,13 +88,13 @@ def cells_of(
         )
     tree_digest.cache_clear()  # files may have changed since another call
     checker = _Checker()
-    found: dict[str, Cell] = {}
+    cells: dict[str, Cell] = {}
     for options, axes in _points(plan):
         cell = checker.cell(options, axes)
-        found.setdefault(cell.digest, cell)
+        cells.setdefault(cell.digest, cell)
         if on_cell is not None:
-            on_cell(len(found), plan.size)
-    return list(found.values())
+            on_cell(len(cells), plan.size)
+    return list(cells.values())
 
 
 def _points(plan: PlanFile) -> Iterator[tuple[Options, Options]]:
@@ -104,7 +104,7 @@ def _points(plan: PlanFile) -> Iterator[tuple[Options, Options]]:
 
 
 class _Checker:
-    """Checks cells; what several cells share is checked and read only once."""
+    """Checks cells; bundles and data sets that several cells share are read only once."""
 
     def __init__(self) -> None:
         self._bundles: dict[object, tuple[str, int | None]] = {}
@@ -129,7 +129,7 @@ class _Checker:
         return Cell(digest_of(decides), options, axes, read=read)
 
     def _bundle(self, read: CellOptions) -> tuple[str, int | None]:
-        """Return the digest of a bundle, and the size of its frames if it is known already."""
+        """Return the digest of a bundle, and the size of its frames if that is known already."""
         key = (read.request, read.bundle, tuple(read.simulate.rates.items()))
         if key not in self._bundles:
             read.check()
@@ -158,7 +158,7 @@ def _identified(request: Request | None, path: Path | None) -> tuple[str, int | 
 
 
 def bundle_identity(path: Path) -> tuple[str, int]:
-    """Return the digest of a bundle's manifest, which has those of its files; and its frames."""
+    """Return the digest of a bundle's manifest, which covers its files; and its frame size."""
     bundle = Bundle.open(path)
     if is_packaged(path):
         return digest_of([str(path), bundle.identity]), bundle.manifest.input_size

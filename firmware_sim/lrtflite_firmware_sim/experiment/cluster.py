@@ -1,4 +1,4 @@
-"""Workers of a Dask cluster: one that exists, or one that is started on this machine."""
+"""Workers of a Dask cluster, which is running already or is started on this machine."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import secrets
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from lrtflite.bundle.bundle import is_packaged
 from lrtflite.counted import counted
+from lrtflite.data.spec import split_spec
 from lrtflite.errors import DataError, InputError
 from lrtflite.files.atomic import write_atomic
 from lrtflite.system.extras import require
 from lrtflite_firmware_sim.experiment.cell_options import CellOptions
 from lrtflite_firmware_sim.experiment.cells import Cell
-from lrtflite_firmware_sim.experiment.digests import data_path, versions_here
+from lrtflite_firmware_sim.experiment.digests import PATH_SETTINGS, data_path, versions_here
 from lrtflite_firmware_sim.experiment.folder import TOKEN_FILE
 from lrtflite_firmware_sim.experiment.jobs import CellJob
 from lrtflite_firmware_sim.experiment.parcels import MAX_BYTES, Parcel
@@ -35,7 +35,7 @@ from lrtflite_firmware_sim.experiment.workers import Outcome
 LOCAL = "local"
 # Seconds to wait for a scheduler at the start, and for one that was lost.
 CONNECT, RECONNECT = 10.0, 600.0
-# Seconds for which a number of workers is believed.
+# Seconds after which the workers are counted again.
 _FRESH = 2.0
 
 
@@ -60,6 +60,7 @@ class ClusterWorkers:
         self._futures: dict[str, Any] = {}
         self._done: queue.Queue[tuple[str, Any]] = queue.Queue()
         self._parcels: dict[str, Parcel] = {}
+        self._versions: dict[str, dict[str, str]] = {}
         self._count, self._counted_at = workers, 0.0
         self._cluster: Any = None
         self._client: Any = None
@@ -73,10 +74,6 @@ class ClusterWorkers:
             self._counted_at = time.monotonic()
         return self._count
 
-    @cached_property
-    def _versions(self) -> dict[str, str]:
-        return versions_here()
-
     def check(self, cells: Sequence[Cell]) -> None:
         """Raise LrtfliteError if workers have other versions, or cannot get a data set."""
         workers = self._client.nthreads()
@@ -84,7 +81,7 @@ class ClusterWorkers:
             self._note(f"waiting for workers of {self._address}")
             return
         write_atomic(self._folder / TOKEN_FILE, self._token)
-        own = self._versions
+        own = versions_here()
         for address, found in self._client.run(versions_here).items():
             for name, version in found.items():
                 if own[name] != version:
@@ -92,7 +89,7 @@ class ClusterWorkers:
                         f"Expected {name} {own[name]} on every worker, got {version} on {address}",
                         "install the same versions everywhere",
                     )
-        parcels = [each for each in map(self._data, cells) if each is not None]
+        parcels = [parcel for cell in cells for parcel in self._data(cell.parsed).values()]
         needed = list({each.digest: each for each in parcels}.values())
         for address, paths in self._client.run(lacking, needed).items():
             for parcel in needed:
@@ -124,7 +121,7 @@ class ClusterWorkers:
                 return outcome
 
     def _outcome(self, job: CellJob, future: Any) -> Outcome | None:
-        """Return what a future came to; None if the job was sent again."""
+        """Return the outcome of a future; None if the job was sent again."""
         if future.status == "error":
             return Outcome(job, error=future.exception())
         try:
@@ -137,28 +134,35 @@ class ClusterWorkers:
                 self._send(job, {})
             return None
         if reply.lacks:
-            order = self._order(job)
-            parcels = {"bundle": order.bundle, "data": order.data}
-            self._send(job, {name: parcels[name].packed() for name in reply.lacks})  # type: ignore[union-attr]
+            parcels = self.order(job).parcels
+            self._send(job, {name: parcels[name].packed() for name in reply.lacks})
             return None
         return Outcome(job, record=reply.record)
 
     def _send(self, job: CellJob, shipped: dict[str, bytes]) -> None:
-        future = self._client.submit(run_order, self._order(job), shipped, pure=False)
+        future = self._client.submit(run_order, self.order(job), shipped, pure=False)
         self._futures[job.digest] = future
         future.add_done_callback(lambda each: self._done.put((job.digest, each)))
 
-    def _order(self, job: CellJob) -> Order:
+    def order(self, job: CellJob) -> Order:
+        """Return a job with everything that a worker needs for it."""
         ships = job.bundle is not None and not is_packaged(job.bundle)
         bundle = self._parcel(str(job.bundle)) if ships else None
-        path = data_path(CellOptions.of(job.options).simulate.spec)
-        data = None if path is None else self._parcel(str(path))
-        folder = str(self._folder.resolve())
-        return Order(job, folder, self._token, self._versions, bundle, data)
+        read, folder = CellOptions.of(job.options), str(self._folder.resolve())
+        runtime = read.simulate.learner.runtime
+        if runtime not in self._versions:
+            self._versions[runtime] = versions_here(runtime)
+        versions = self._versions[runtime]
+        return Order(job, folder, self._token, versions, bundle, **self._data(read))
 
-    def _data(self, cell: Cell) -> Parcel | None:
-        path = data_path(cell.parsed.simulate.spec)
-        return None if path is None else self._parcel(str(path))
+    def _data(self, read: CellOptions) -> dict[str, Parcel]:
+        """Return what a cell needs of its data set: `data` and `lists`."""
+        spec = read.simulate.spec
+        _, settings = split_spec(spec)
+        paths = {"data": data_path(spec)}
+        for name in PATH_SETTINGS:
+            paths[name] = Path(settings[name]).expanduser() if name in settings else None
+        return {name: self._parcel(str(path)) for name, path in paths.items() if path is not None}
 
     def _parcel(self, path: str) -> Parcel:
         if path not in self._parcels:
@@ -200,7 +204,7 @@ class ClusterWorkers:
             ) from error
 
     def __enter__(self) -> ClusterWorkers:
-        # Every lost connection would be a traceback on stderr.
+        # distributed writes a traceback to stderr for every lost connection.
         logging.getLogger("distributed").setLevel(logging.CRITICAL)
         if self._address == LOCAL:
             import distributed

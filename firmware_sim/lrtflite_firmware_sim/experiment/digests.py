@@ -44,7 +44,7 @@ def data_path(spec: str) -> Path | None:
 
 
 def data_identity(spec: str) -> str:
-    """Return a data set's spec with the digests of its files in the place of its paths."""
+    """Return a data set's spec with the digests of its files in place of its paths."""
     path = data_path(spec)
     kind, settings = split_spec(spec)
     shown = {
@@ -59,18 +59,31 @@ def data_identity(spec: str) -> str:
 def tree_digest(path: Path) -> str:
     """Return the digest of a file, or of the names and contents of all files in a folder."""
     if path.is_file():
-        return digest(path).sha256[:DIGITS]
+        return digest(path.resolve()).sha256[:DIGITS]
     if not path.is_dir():
         raise DataError(f"Expected a data set in {path}, got no such folder", "check the path")
-    return digest_of([(name, digest(file).sha256) for name, file in files_in(path)])
+    return digest_of([(name, digest(file.resolve()).sha256) for name, file in files_in(path)])
 
 
 def files_in(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield every regular file in a folder, with its name from there, in order of the names."""
-    found = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*")}
-    for name in sorted(found):
-        if found[name].is_file():
-            yield name, found[name]
+    """Yield every file in a folder, with its name from there, in order of the names.
+
+    Data sets may lie behind links, which are followed; one to a folder above itself is left out.
+    """
+    found = _walk(folder, frozenset([folder.resolve()]))
+    yield from sorted((file.relative_to(folder).as_posix(), file) for file in found)
+
+
+def _walk(folder: Path, above: frozenset[Path]) -> Iterator[Path]:
+    try:
+        entries = list(folder.iterdir())
+    except PermissionError:  # no data set reads it either
+        return
+    for entry in entries:
+        if entry.is_file():
+            yield entry
+        elif entry.is_dir() and (real := entry.resolve()) not in above:
+            yield from _walk(entry, above | {real})
 
 
 def file_identities(options: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from lrtflite_firmware_sim.experiment.cells import FORMAT, Cell
 from lrtflite_firmware_sim.experiment.plan_file import PlanFile, parse_plan
 
 PLAN_FILE, INDEX_FILE, LOCK_FILE = "plan.toml", "experiment.json", ".lock"
-# Tells workers of a cluster that they see this folder.
+# File by which workers of a cluster recognise that they share this folder.
 TOKEN_FILE = ".token"
 CELLS, BUNDLES, LATENTS = "cells", "bundles", "latents"
 
@@ -68,16 +68,16 @@ class ExperimentFolder:
         return found if whole and found.get("digest") == digest else None
 
     def with_records(self, cells: Sequence[Cell]) -> list[Cell]:
-        """Return the cells, each with what it came to so far."""
+        """Return the cells, each with its record if it has run."""
         return [cell.with_record(self.record(cell.digest)) for cell in cells]
 
     def write_record(self, record: Mapping[str, Any]) -> None:
-        """Write what a cell came to, completely or not at all."""
+        """Write the record of a cell, completely or not at all."""
         with writing(self.cell_file(record["digest"])):
             write_atomic(self.cell_file(record["digest"]), json.dumps(record, indent=1) + "\n")
 
     def check(self, versions: Mapping[str, str], *, yes: bool = False) -> None:
-        """Raise LrtfliteError if this is no place for these results; create nothing.
+        """Raise LrtfliteError if these results cannot go into this folder; create nothing.
 
         Results of other `versions` need `yes`: the cells run again, and old ones are left alone.
         """

@@ -21,13 +21,13 @@ from lrtflite.verification.limits import Limits
 from lrtflite_firmware_sim.experiment.cells import FORMAT
 from lrtflite_firmware_sim.experiment.names import Options
 
-# A study may well take days.
+# A study may take days.
 _SECONDS = 3e7
 _MODULE = "lrtflite_firmware_sim.experiment.jobs"
 
 
 @dataclass(frozen=True)
-class Stored:
+class SharedLatents:
     """Latents that several cells share: their digest, and the folder of all of them."""
 
     digest: str
@@ -46,7 +46,7 @@ class CellJob:
     options: Options
     axes: Options
     bundle: str | None = None
-    stored: Stored | None = None
+    stored: SharedLatents | None = None
     attempts: int = 1
 
     def __str__(self) -> str:
@@ -139,7 +139,7 @@ def _convert(given: Mapping[str, Any]) -> None:
 
 def _read_job(given: Mapping[str, Any]) -> CellJob:
     stored = given["stored"]
-    return replace(CellJob(**given), stored=None if stored is None else Stored(**stored))
+    return replace(CellJob(**given), stored=None if stored is None else SharedLatents(**stored))
 
 
 def _extract(given: Mapping[str, Any]) -> None:

@@ -21,7 +21,7 @@ BUNDLE = "bundle"
 RATE = "rate"
 # Rates that have an option of their own.
 OWN_RATES = {"epochs": "int", "lr": "float"}
-# Fields that are not one option each, or that no experiment sets.
+# Fields that are several options, or that no experiment sets.
 _APART = {"learner", "rates", "quantise", "read_only", "unknown", "require_signature", "device"}
 # Name of an option -> field of `QuantiseOptions`.
 QUANTISE = {
@@ -30,13 +30,13 @@ QUANTISE = {
     "calibration-frames": "frames",
     "qat-epochs": "epochs",
 }
-# Fields whose option has another name, because theirs is a word of Python.
+# Fields named differently from their option, whose name is a keyword of Python.
 _OTHERWISE = {"and_layer": "and"}
-_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text"}
+_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text"}
 
 
 @dataclass(frozen=True)
-class Known:
+class PlanOption:
     """An option: its name in a plan, the command that takes it, its field and the kind of value."""
 
     name: str
@@ -55,22 +55,22 @@ class Known:
         fits = isinstance(value, kinds[self.kind])
         if not fits or (self.kind != "bool" and isinstance(value, bool)):
             raise InputError(
-                f"Expected {self.name} as {_WORDS[self.kind]}, got {shown(value)}",
+                f"Expected {_WORDS[self.kind]} for {self.name}, got {shown(value)}",
                 "correct it in the plan",
             )
 
 
-def known_options() -> dict[str, Known]:
+def known_options() -> dict[str, PlanOption]:
     """Return every option by its name, except for `rate.NAME`.
 
-    What both commands take, such as the size of the memory, goes to `simulate`, so that more cells
+    Options of both commands, such as the size of the memory, go to `simulate`, so that more cells
     share a bundle.
     """
     from lrtflite_converters.quantise.options import QuantiseOptions
     from lrtflite_converters.request.options import ConvertOptions
     from lrtflite_converters.request.source import Source
 
-    found: dict[str, Known] = {}
+    found: dict[str, PlanOption] = {}
     for command, owners in (
         (SIMULATE, (SimulateOptions, LearnerOptions)),
         (CONVERT, (Source, ConvertOptions)),
@@ -79,21 +79,21 @@ def known_options() -> dict[str, Known]:
             for each in fields(owner):
                 name = _OTHERWISE.get(each.name, each.name.replace("_", "-"))
                 if each.name not in _APART and name not in found:
-                    found[name] = Known(name, command, each.name, _kind(each))
+                    found[name] = PlanOption(name, command, each.name, _kind(each))
     for name, kind in OWN_RATES.items():
-        found[name] = Known(name, SIMULATE, name, kind)
+        found[name] = PlanOption(name, SIMULATE, name, kind)
     quantise = {each.name: each for each in fields(QuantiseOptions)}
     for name, field in QUANTISE.items():
-        found[name] = Known(name, CONVERT, name, _kind(quantise[field]))
-    found[BUNDLE] = Known(BUNDLE, SIMULATE, BUNDLE, "str")
+        found[name] = PlanOption(name, CONVERT, name, _kind(quantise[field]))
+    found[BUNDLE] = PlanOption(BUNDLE, SIMULATE, BUNDLE, "str")
     return found
 
 
-def find_option(name: str, known: Mapping[str, Known]) -> Known:
+def find_option(name: str, known: Mapping[str, PlanOption]) -> PlanOption:
     """Return the option called `name`, or raise InputError with the nearest name."""
     rate = name.partition(".")
     if rate[0] == RATE and rate[2]:
-        return Known(name, SIMULATE, rate[2], "float")
+        return PlanOption(name, SIMULATE, rate[2], "float")
     if name in known:
         return known[name]
     near = get_close_matches(name.replace("_", "-"), [*known, RATE], n=1)
@@ -104,6 +104,6 @@ def find_option(name: str, known: Mapping[str, Known]) -> Known:
 
 
 def _kind(each: Field[Any]) -> str:
-    """Return the kind of a field's value from its annotation; labels are a text, a,b,c."""
+    """Return the kind of a field's value from its annotation; labels are text such as a,b,c."""
     kind = str(each.type).partition(" ")[0]
     return kind if kind in _WORDS else "str"

@@ -1,4 +1,4 @@
-"""Folders that travel to workers as archives, and are checked against a digest on arrival."""
+"""Send folders to workers as archives, and check them against a digest on arrival."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path, PurePosixPath
 from lrtflite.errors import DataError, LrtfliteError
 from lrtflite_firmware_sim.experiment.digests import files_in, tree_digest
 
-# Maximum size of a data set that is shipped, in bytes; a larger one has to be copied by its owner.
+# Maximum size of a data set that is shipped, in bytes; users copy larger ones themselves.
 MAX_BYTES = 1 << 30
 
 
@@ -52,7 +52,8 @@ class Parcel:
     def packed(self) -> bytes:
         """Return an archive of the file or folder."""
         content, top = io.BytesIO(), Path(self.path)
-        with tarfile.open(fileobj=content, mode="w") as archive:
+        # A worker has not what a link points to.
+        with tarfile.open(fileobj=content, mode="w", dereference=True) as archive:
             if top.is_file():
                 archive.add(top, arcname=top.name)
             for name, file in files_in(top) if top.is_dir() else ():

@@ -16,8 +16,8 @@ from lrtflite.errors import InputError
 from lrtflite.system.extras import missing
 from lrtflite_firmware_sim.experiment.names import (
     RATE,
-    Known,
     Options,
+    PlanOption,
     Value,
     find_option,
     known_options,
@@ -28,7 +28,7 @@ PACKAGED = "paper:"
 # Tables and keys of a plan that are not options.
 FIXED, GRID, REPORT = "fixed", "grid", "report"
 TEXTS = ("title", "about")
-# Texts of a flag in a setting of the command line.
+# Values of a flag on the command line.
 _TRUTH = {"true": True, "false": False}
 # Maximum size of a plan file, in bytes.
 MAX_BYTES = 1 << 20
@@ -36,7 +36,7 @@ MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Grid:
-    """Axes by name, whose values are combined in every way, and options with one value."""
+    """Axes by name, of which every combination of values is a cell; and options with one value."""
 
     axes: Mapping[str, tuple[Value, ...]]
     fixed: Options
@@ -56,7 +56,7 @@ class Grid:
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A plan that was read: its grids, and what only a report reads; `text` is the file."""
+    """The content of a plan file: its grids, and the values for the report; `text` is the file."""
 
     grids: tuple[Grid, ...]
     title: str | None = None
@@ -92,7 +92,7 @@ def packaged_plans() -> dict[str, str]:
 
 
 def with_settings(plan: PlanFile, words: Sequence[str]) -> PlanFile:
-    """Return a plan in which NAME=VALUE replaces an option of every grid, whether axis or not.
+    """Return a plan in which NAME=VALUE replaces an option or an axis of every grid.
 
     A name that is given several times becomes an axis with these values.
     """
@@ -110,20 +110,20 @@ def parse_plan(text: str, *, where: str) -> PlanFile:
         raise InputError(f"{where}: {error.problem}", error.advice) from error
 
 
-def _plan(found: dict[str, Any], known: Mapping[str, Known], text: str) -> PlanFile:
+def _plan(found: dict[str, Any], known: Mapping[str, PlanOption], text: str) -> PlanFile:
     grids = found.pop(GRID, {})
     fixed, report = found.pop(FIXED, {}), found.pop(REPORT, {})
     texts = {name: found.pop(name, None) for name in TEXTS}
     for name, value in texts.items():
         if value is not None and not isinstance(value, str):
-            raise InputError(f"Expected {name} as a text, got {shown(value)}", "quote it")
+            raise InputError(f"Expected text for {name}, got {shown(value)}", "quote it")
     for name, value in ((FIXED, fixed), (REPORT, report)):
         if not isinstance(value, dict):
-            raise InputError(f"Expected [{name}] as a table, got {shown(value)}", "correct it")
+            raise InputError(f"Expected a table for [{name}], got {shown(value)}", "correct it")
     grids = [grids] if isinstance(grids, dict) else grids
     if not isinstance(grids, list) or not all(isinstance(each, dict) for each in grids):
         raise InputError(
-            f"Expected [grid] as a table, or several [[grid]], got {shown(grids)}", "correct it"
+            f"Expected a table for [grid], or several [[grid]], got {shown(grids)}", "correct it"
         )
     for name, value in found.items():
         near = get_close_matches(name, (FIXED, GRID, REPORT), n=1)
@@ -151,7 +151,7 @@ def _without(values: Options, axes: Mapping[str, object]) -> dict[str, Value]:
 
 
 def _split(
-    table: Mapping[str, Any], known: Mapping[str, Known]
+    table: Mapping[str, Any], known: Mapping[str, PlanOption]
 ) -> tuple[dict[str, Value], dict[str, tuple[Value, ...]]]:
     """Return the options of a table with one value, and its axes."""
     values: dict[str, Value] = {}
@@ -245,8 +245,8 @@ def _settings(words: Sequence[str]) -> dict[str, tuple[Value, ...]]:
     return found
 
 
-def _value(option: Known, text: str) -> Value:
-    """Return a text as the option takes it; what cannot be read stays text, which `check` names."""
+def _value(option: PlanOption, text: str) -> Value:
+    """Return text as a value of the option; other text stays as it is, and `check` refuses it."""
     value: Value = text
     if option.kind == "bool":
         value = _TRUTH.get(text, text)

@@ -1,4 +1,4 @@
-"""Run on a worker of a cluster: find or take in all that a cell needs, then run the cell."""
+"""Run a cell on a worker of a cluster, once its bundle and data are there."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lrtflite_firmware_sim.experiment.folder import TOKEN_FILE, ExperimentFolder
 from lrtflite_firmware_sim.experiment.jobs import CellJob, machine_mb, run_cell
 from lrtflite_firmware_sim.experiment.parcels import Parcel
 
-# Variable of the environment of a worker that names its cache.
+# Environment variable of a worker that names its cache.
 CACHE = "LRTFLITE_EXPERIMENT_CACHE"
 
 
@@ -35,11 +35,18 @@ class Order:
     versions: Mapping[str, str]
     bundle: Parcel | None = None
     data: Parcel | None = None
+    lists: Parcel | None = None
+
+    @property
+    def parcels(self) -> dict[str, Parcel]:
+        """Return what the cell needs, by name."""
+        found = {"bundle": self.bundle, "data": self.data, "lists": self.lists}
+        return {name: parcel for name, parcel in found.items() if parcel is not None}
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A record, or what the worker lacks: `bundle`, `data` or both."""
+    """A record, or the names of the parcels that the worker lacks."""
 
     record: dict[str, Any] | None = None
     lacks: tuple[str, ...] = ()
@@ -52,7 +59,7 @@ def cache_folder() -> Path:
 
 
 def run_order(order: Order, shipped: Mapping[str, bytes]) -> Reply:
-    """Run a cell on this worker, or say what it lacks; `shipped` has archives by name."""
+    """Run a cell on this worker, or return what it lacks; `shipped` has archives by name."""
     check_versions(order.versions, order.job.options)
     cache = cache_folder()
     home = ExperimentFolder(order.folder)
@@ -62,11 +69,10 @@ def run_order(order: Order, shipped: Mapping[str, bytes]) -> Reply:
     known = home.record(order.job.digest)
     if known is not None and known["status"] == "done":
         return Reply(known)
-    parcels = {"bundle": order.bundle, "data": order.data}
-    for name, parcel in parcels.items():
-        if parcel is not None and name in shipped and parcel.here(cache) is None:
+    for name, parcel in order.parcels.items():
+        if name in shipped and parcel.here(cache) is None:
             parcel.unpack(shipped[name], cache)
-    places = {name: each.here(cache) for name, each in parcels.items() if each is not None}
+    places = {name: each.here(cache) for name, each in order.parcels.items()}
     lacks = tuple(name for name, place in places.items() if place is None)
     if lacks:
         for name in set(lacks) & set(shipped):
@@ -79,12 +85,12 @@ def run_order(order: Order, shipped: Mapping[str, bytes]) -> Reply:
     if "bundle" in places:
         job = replace(job, bundle=str(places["bundle"]))
     if "data" in places:
-        options = {**job.options, "dataset": with_path(str(job.options["dataset"]), places["data"])}
-        job = replace(job, options=options)
+        spec = with_path(str(job.options["dataset"]), places["data"], lists=places.get("lists"))
+        job = replace(job, options={**job.options, "dataset": spec})
     if job.stored is not None and not shares:
         job = replace(job, stored=replace(job.stored, folder=str(cache / "latents")))
     record = {**run_cell(job, megabytes=ram_of_worker()), "options": dict(order.job.options)}
-    # A file, because the scheduler may die before the record is through.
+    # In a file, because the scheduler may end before it has passed the record on.
     write_atomic(home.cell_file(job.digest), json.dumps(record, indent=1) + "\n")
     return Reply(record)
 
@@ -106,11 +112,14 @@ def lacking(parcels: list[Parcel]) -> list[str]:
     return [each.path for each in parcels if each.here(cache_folder()) is None]
 
 
-def with_path(spec: str, path: Path | None) -> str:
-    """Return the spec of a data set with another path."""
-    kind, settings = split_spec(spec)
+def with_path(spec: str, path: Path | None, *, lists: Path | None = None) -> str:
+    """Return the spec of a data set with another path, or other lists."""
+    name, settings = split_spec(spec)
+    if lists is not None:
+        settings["lists"] = str(lists)
     query = "&".join(f"{key}={value}" for key, value in settings.items())
-    name = f"{kind.partition(':')[0]}:{path}"
+    if path is not None:
+        name = f"{name.partition(':')[0]}:{path}"
     return f"{name}?{query}" if query else name
 
 

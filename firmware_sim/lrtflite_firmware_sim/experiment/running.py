@@ -18,21 +18,21 @@ from lrtflite_firmware_sim.experiment.cells import Cell, cells_of
 from lrtflite_firmware_sim.experiment.digests import versions_here
 from lrtflite_firmware_sim.experiment.extraction import can_share, is_extracted, latents_digest
 from lrtflite_firmware_sim.experiment.folder import ExperimentFolder
-from lrtflite_firmware_sim.experiment.jobs import CellJob, Stored, failed_record, problem
+from lrtflite_firmware_sim.experiment.jobs import CellJob, SharedLatents, failed_record, problem
 from lrtflite_firmware_sim.experiment.plan_file import PlanFile
 from lrtflite_firmware_sim.experiment.watching import ExperimentWatcher, in_words
 from lrtflite_firmware_sim.experiment.workers import ThreadWorkers, Workers
 from lrtflite_firmware_sim.plan import open_dataset
 
-# Number of times that a cell is tried before it counts as failed.
+# Number of tries before a cell counts as failed.
 TRIES = 2
-# Jobs given out for each worker, so that none waits for the next one.
+# Jobs given out for each worker; the second one waits, so that the worker is never idle.
 AHEAD = 2
 
 
 @dataclass(frozen=True)
-class Checked:
-    """A plan that can run: its cells, each with what it came to before, and the folder."""
+class CheckedPlan:
+    """A plan that can run: its cells, each with its record from earlier calls, and the folder."""
 
     plan: PlanFile
     folder: ExperimentFolder
@@ -54,7 +54,7 @@ class Checked:
 
 
 @dataclass(frozen=True)
-class Finished:
+class ExperimentEnd:
     """The end of a call: the numbers of cells that are done, and the records that failed."""
 
     done: int
@@ -78,7 +78,7 @@ class Estimate:
         return sum(seconds * count for _, seconds, count in self.kinds) / self.workers
 
 
-def check_experiment(plan: PlanFile, out: str | Path, *, yes: bool = False) -> Checked:
+def check_experiment(plan: PlanFile, out: str | Path, *, yes: bool = False) -> CheckedPlan:
     """Check a plan and the folder for its results; change nothing.
 
     Raise LrtfliteError for anything that cannot work. `yes` allows more than 10,000 cells, and a
@@ -89,13 +89,16 @@ def check_experiment(plan: PlanFile, out: str | Path, *, yes: bool = False) -> C
     versions = versions_here(converts=converts)
     folder = ExperimentFolder(out)
     folder.check(versions, yes=yes)
-    return Checked(plan, folder, tuple(folder.with_records(cells)), versions)
+    return CheckedPlan(plan, folder, tuple(folder.with_records(cells)), versions)
 
 
 def run_experiment(
-    checked: Checked, *, workers: Workers | None = None, watcher: ExperimentWatcher | None = None
-) -> Finished:
-    """Run every cell that is not done; cells that are done stay, whatever ends this call."""
+    checked: CheckedPlan,
+    *,
+    workers: Workers | None = None,
+    watcher: ExperimentWatcher | None = None,
+) -> ExperimentEnd:
+    """Run every cell that is not done. However this call ends, finished cells stay done."""
     with checked.folder.in_use():
         checked.folder.write_plan(checked.plan, checked.cells, checked.versions)
         _Run(checked, workers or ThreadWorkers(), watcher or ExperimentWatcher()).cells(
@@ -103,13 +106,16 @@ def run_experiment(
         )
     cells = checked.folder.with_records(checked.cells)
     failed = [str(c) or c.digest for c in cells if c.record is not None and not c.is_done]
-    return Finished(sum(cell.is_done for cell in cells), len(cells), tuple(failed))
+    return ExperimentEnd(sum(cell.is_done for cell in cells), len(cells), tuple(failed))
 
 
 def estimate_experiment(
-    checked: Checked, *, workers: Workers | None = None, watcher: ExperimentWatcher | None = None
+    checked: CheckedPlan,
+    *,
+    workers: Workers | None = None,
+    watcher: ExperimentWatcher | None = None,
 ) -> Estimate:
-    """Run one cell of each kind, and return what all that remain will take."""
+    """Run one cell of each kind, and return an estimate for the cells that remain."""
     kinds = checked.kinds
     workers = workers or ThreadWorkers()
     with checked.folder.in_use():
@@ -129,9 +135,9 @@ def estimate_experiment(
 
 
 class _Run:
-    """The cells of one call, on their way through the workers."""
+    """Runs the cells of one call."""
 
-    def __init__(self, checked: Checked, workers: Workers, watcher: ExperimentWatcher) -> None:
+    def __init__(self, checked: CheckedPlan, workers: Workers, watcher: ExperimentWatcher) -> None:
         self._checked, self._folder = checked, checked.folder
         self._workers, self._watcher = workers, watcher
         self._bundles = BundleStore(self._folder.bundles)
@@ -188,7 +194,7 @@ class _Run:
         self._watcher.finished(record, self._finished, self._total, left)
 
     def _jobs(self, cells: Sequence[Cell], of: Sequence[Cell]) -> list[CellJob]:
-        """Return the jobs; the first of each latents that are to be extracted come first."""
+        """Return the jobs; those that extract shared latents come first."""
         stored = {cell.digest: self._stored(cell) for cell in of}
         users: defaultdict[str, int] = defaultdict(int)
         for each in stored.values():
@@ -209,7 +215,7 @@ class _Run:
                 seen.add(wanted.digest)
         return first + others
 
-    def _stored(self, cell: Cell) -> Stored | None:
+    def _stored(self, cell: Cell) -> SharedLatents | None:
         """Return the latents that a cell can share; None if its own process has to extract."""
         read = cell.parsed
         options = read.simulate
@@ -226,7 +232,9 @@ class _Run:
             shares = can_share(manifest, self._sources[place], self._folder.latents)
             self._identities[key] = latents_digest(manifest, options) if shares else None
         digest = self._identities[key]
-        return None if digest is None else Stored(digest, str(self._folder.latents.resolve()))
+        return (
+            None if digest is None else SharedLatents(digest, str(self._folder.latents.resolve()))
+        )
 
     def _seconds_left(
         self, cells: Sequence[Cell], waiting: Iterable[CellJob], given: int
@@ -237,7 +245,7 @@ class _Run:
             return None
         mean = sum(every) / len(every)
         kinds = {cell.digest: cell.kind for cell in cells}
-        total = given * mean / 2  # about half of what runs now is done
+        total = given * mean / 2  # cells that run now are half done on average
         for job in waiting:
             times = self._seconds.get(kinds[job.digest], [mean])
             total += sum(times) / len(times)

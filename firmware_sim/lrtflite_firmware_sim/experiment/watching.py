@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table as RichTable
 
-# Most rows of finished cells in the table.
+# Maximum number of finished cells in the table.
 SHOWN = 10
-# Number of cells from which they are checked with a line about it.
+# Number of cells above which a note says that they are being checked.
 MANY_TO_CHECK = 500
 
 
@@ -30,7 +30,7 @@ class ExperimentWatcher:
 
     @contextmanager
     def running(self, done: int, total: int) -> Iterator[None]:
-        """Enter the run; `done` of `total` cells have been run before."""
+        """Enter the run; `done` of `total` cells were done before."""
         yield
 
     def converting(self, text: str, number: int, total: int) -> None:
@@ -40,7 +40,7 @@ class ExperimentWatcher:
         """Show that a cell was given out."""
 
     def finished(self, record: dict[str, Any], done: int, total: int, left: float | None) -> None:
-        """Show what a cell came to; `left` is the estimated number of seconds until the end."""
+        """Show the outcome of a cell; `left` is the estimated number of seconds until the end."""
 
     def again(self, cell: Cell, why: str) -> None:
         """Show that a cell failed and is tried again."""
@@ -127,7 +127,7 @@ class LiveWatcher(LineWatcher):
 
 
 def outcome(record: dict[str, Any]) -> str:
-    """Return what a cell came to, on one line."""
+    """Return the outcome of a cell on one line."""
     cell = Cell(record["digest"], record["options"], record["axes"])
     name = str(cell) or cell.digest
     if record["status"] != "done":
@@ -137,7 +137,7 @@ def outcome(record: dict[str, Any]) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """Return a duration as people say it: 40 s, 12 min, 3.5 h."""
+    """Return a duration such as 40 s, 12 min or 3.5 h."""
     if seconds < 100:
         return f"{seconds:.0f} s"
     if seconds < 6000:

@@ -1,4 +1,4 @@
-"""Those who run cells: threads of this machine, each waiting for a child process; or a cluster."""
+"""Workers that run cells: threads that each wait for a child process, or a cluster."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Outcome:
 
 
 class Workers(Protocol):
-    """Those who run cells. A context manager; leaving it drops all work that is not finished."""
+    """Runs cells. A context manager; leaving it drops all unfinished work."""
 
     @property
     def count(self) -> int:
@@ -72,7 +72,7 @@ class ThreadWorkers:
 
     def next(self) -> Outcome:
         while True:
-            # With a timeout, so that Ctrl-C is noticed.
+            # With a timeout, because a wait without one ignores Ctrl-C on some systems.
             try:
                 return self._outcomes.get(timeout=1.0)
             except queue.Empty:

@@ -16,7 +16,7 @@ from lrtflite_firmware_sim.experiment_results.plan_report import (
 from lrtflite_firmware_sim.experiment_results.runs import Group
 
 Mark = Literal["within", "above", "below"]
-# Difference that counts as none where neither side has a spread: one point.
+# Largest difference that counts as none where neither side has a spread: one point.
 ONE_POINT = 0.01
 # Settings of a data set that leave out a part of it.
 PARTS = ("classes", "labels", "stride")
@@ -26,7 +26,7 @@ IMAGENET = "imagenet"
 
 @dataclass(frozen=True)
 class Beside:
-    """A row of the paper, and the runs that stand beside it, if any have finished."""
+    """A row of the paper and the runs to compare with it, if any are done."""
 
     published: Published
     group: Group | None
@@ -44,7 +44,7 @@ class Beside:
 
 
 def mark(ours: Estimate, paper: Estimate) -> Mark:
-    """Return "within" if the 95 % interval of the difference (Welch) holds zero."""
+    """Return "within" if the 95 % interval of the difference (Welch) contains zero."""
     difference = ours.mean - paper.mean
     half = welch(ours, paper)
     if abs(difference) <= (ONE_POINT if half is None else half):
@@ -69,25 +69,25 @@ def beside_paper(report: PlanReport, groups: Sequence[Group]) -> list[Beside]:
 
 
 def differences(report: PlanReport, groups: Sequence[Group]) -> Iterator[str]:
-    """Yield a line for each way in which our setting is not the paper's."""
+    """Yield a line for each difference between our setting and the paper's."""
     paper = report.paper
     if not groups or not paper.dataset:
         return
     data = [group.first.dataset for group in groups]
     if not all(_is_whole(spec, paper.dataset) for spec in data):
-        yield f"data: {_several(data)}, not all of {paper.dataset}"
+        yield f"data: {_joined(data)}, not all of {paper.dataset}"
     protocols = {group.first.protocol for group in groups if not _learns(group, paper.protocol)}
     if protocols and paper.protocol:
-        yield f"protocol: {_several(sorted(protocols))}, not {paper.protocol}"
-    backbones = _several(group.first.bundle.backbone for group in groups)
+        yield f"protocol: {_joined(sorted(protocols))}, not {paper.protocol}"
+    backbones = _joined(group.first.bundle.backbone for group in groups)
     if paper.backbone and not all(_is_imagenet(group) for group in groups):
         yield f"backbone: {backbones}, not {paper.backbone}"
     presets = {str(option(group, "preset") or "this project's defaults") for group in groups}
     if paper.preset and presets != {paper.preset}:
-        yield f"rates: {_several(sorted(presets))}, not the preset {paper.preset}"
+        yield f"rates: {_joined(sorted(presets))}, not the preset {paper.preset}"
     runs = {len(group.runs) for group in groups}
     if paper.runs is not None and runs != {paper.runs}:
-        yield f"runs: {_several(map(str, sorted(runs)))}, not {paper.runs}"
+        yield f"runs: {_joined(map(str, sorted(runs)))}, not {paper.runs}"
     if paper.note:
         yield paper.note
 
@@ -107,5 +107,5 @@ def _is_imagenet(group: Group) -> bool:
     return IMAGENET in named.casefold()
 
 
-def _several(values: Iterable[str]) -> str:
+def _joined(values: Iterable[str]) -> str:
     return " and ".join(dict.fromkeys(values))

@@ -14,7 +14,7 @@ from lrtflite_firmware_sim.reporting.plot import canvas, legend_on_top, svg_of
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Distinct for readers who see few colours, too (Okabe and Ito), from dark to light.
+# Colours that colour-blind readers can tell apart (Okabe and Ito), from dark to light.
 COLOURS = (
     *("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#5b4a9c"),
     *("#56b4e9", "#e69f00", "#4d4d4d", "#8c6d31"),
@@ -25,7 +25,7 @@ GREY = "#7b8794"
 MAX_CURVES = len(COLOURS) * 2
 # Costs of the two trade-off plots.
 COSTS = ("memory", "training_s")
-# The rival that trains again with all frames seen so far.
+# Name of the rival that trains again with all frames seen so far.
 CUMULATIVE = "cumulative"
 
 Curves = Mapping[str, NDArray[np.float64]]
@@ -35,8 +35,8 @@ Curves = Mapping[str, NDArray[np.float64]]
 def curves_svg(groups: Sequence[Group], panels: str = "", published: Curves | None = None) -> str:
     """Return accuracy over sessions as an SVG element: mean, and a band of one deviation.
 
-    Each value of the axis `panels` gets a plot of its own. Runs of the rival `cumulative` are a
-    dashed line at their end in every plot. `published` are dotted.
+    Each value of the axis `panels` gets a plot of its own. The final accuracy of the rival
+    `cumulative` is a dashed line in every plot. `published` runs are dotted.
     """
     bound = [group for group in groups if is_cumulative(group)]
     drawn = [group for group in groups if not is_cumulative(group)]

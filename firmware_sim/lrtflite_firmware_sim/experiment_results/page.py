@@ -39,7 +39,7 @@ ul { margin-bottom: 2px; }
 
 @dataclass(frozen=True)
 class Results:
-    """Everything that tables and the page show of an experiment."""
+    """The results of an experiment, for its tables and its page."""
 
     title: str
     about: str
@@ -74,7 +74,7 @@ class Results:
 
     @property
     def differences(self) -> list[str]:
-        """Return how our setting differs from the paper's, if the plan names one."""
+        """Return the differences between our setting and the paper's, if the plan names one."""
         return list(differences(self.report, self.groups))
 
     @property
@@ -130,7 +130,7 @@ def _figures(results: Results, published: Mapping[str, NDArray[np.float64]] | No
     hint = (
         "Mean over runs; the band is one standard deviation. The whole test set includes classes "
     )
-    hint += "that have not been taught yet. Beside each name, the accuracy at the end."
+    hint += "that have not been taught yet. Each name has its final accuracy."
     found = [section("Accuracy over sessions", hint, _figure(curves))]
     plots = [figures.tradeoff_svg(results.groups, cost) for cost in figures.COSTS]
     if any(plots):

@@ -10,14 +10,23 @@ from typing import Any
 from lrtflite.arguments import shown
 from lrtflite.errors import InputError
 from lrtflite.workbench.intervals import Estimate
+from lrtflite_firmware_sim.experiment.names import PlanOption
+from lrtflite_firmware_sim.experiment.plan_file import REPORT
 from lrtflite_firmware_sim.experiment_results.runs import Group, Value
+
+# Annotation of a field that is no single value -> its type in a plan, and its name in an error.
+_PARTS: Mapping[str, tuple[type, str]] = {
+    "Sequence": (list, "a list"),
+    "Mapping": (dict, "a table"),
+    "Setting": (dict, "a table"),
+}
 
 
 @dataclass(frozen=True)
 class Published:
     """One row of a table or curve of the paper.
 
-    `match` has the options of the runs that stand beside it. `accuracy` and `std` are in percent,
+    `match` has the options of the runs to compare with it. `accuracy` and `std` are in percent,
     over `runs` runs. `benchmark` is the protocol, such as NICv2-391. `curve` names the series in
     the authors' file of curves. The rest are the other columns of the paper's tables.
     """
@@ -46,7 +55,7 @@ class Published:
         return Estimate.from_spread(self.accuracy / 100, std, self.runs)
 
     def fits(self, group: Group, default_benchmark: str) -> bool:
-        """Return whether a group of runs stands beside this row."""
+        """Return whether a group of runs is compared with this row."""
         benchmark = benchmark_of(group) or default_benchmark
         if self.benchmark and benchmark and self.benchmark != benchmark:
             return False
@@ -60,7 +69,7 @@ class Published:
 
 @dataclass(frozen=True)
 class Setting:
-    """The setting in which the paper measured, to say how ours differs."""
+    """The setting in which the paper measured, for the list of differences from ours."""
 
     dataset: str = ""
     protocol: str = ""
@@ -74,7 +83,7 @@ class Setting:
 class PlanReport:
     """The table: `panels` is an axis that gives each of its values a plot of its own.
 
-    `reference` has options of the group that others are compared with, by default the first.
+    `reference` has options of the group that others are compared with, by default the first one.
     `metrics` are columns of the table of results, in addition to the final accuracy.
     """
 
@@ -96,6 +105,8 @@ class PlanReport:
                     raise InputError(
                         f"Expected {key} in [[report.published]], got {shown(row)}", f"add {key}"
                     )
+        for note in table.get("notes", ()):
+            _check_value("each note", note, "str")
         setting = table.get("paper", {})
         _check_keys(setting, Setting, "[report.paper]")
         return cls(
@@ -120,14 +131,14 @@ class PlanReport:
 
 
 def benchmark_of(group: Group) -> str:
-    """Return the published protocol that a group learned, such as NICv2-391; else an empty text."""
+    """Return the published protocol that a group learned, such as NICv2-391, or ""."""
     protocol, _, run = group.first.protocol.partition(" run ")
-    # After a comma stand the chosen classes, or other labels: not the published task.
+    # A comma precedes chosen classes or other labels, which make it another task.
     return protocol if protocol.startswith("NICv2-") and "," not in run else ""
 
 
 def option(group: Group, name: str) -> Value | None:
-    """Return an option of a group; those that a result names by itself need not be given."""
+    """Return an option of a group; some are taken from the result if the plan does not set them."""
     found = group.runs[0].options.get(name)
     if found is not None:
         return found
@@ -147,10 +158,24 @@ def _fields(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_keys(table: object, kind: type, where: str) -> None:
     if not isinstance(table, dict):
-        raise InputError(f"Expected {where} as a table, got {shown(table)}", "write key = value")
+        raise InputError(f"Expected a table for {where}, got {shown(table)}", "write key = value")
     known = [each.name.replace("_", "-") for each in fields(kind)]
     for key in table:
         if key not in known:
             near = get_close_matches(key, known, n=1)
             hint = f"did you mean {near[0]!r}?" if near else f"known: {', '.join(known)}"
             raise InputError(f"Expected a key of {where}, got {shown(key)}", hint)
+    for name, each in zip(known, fields(kind)):
+        if name in table:
+            _check_value(name, table[name], str(each.type))
+
+
+def _check_value(name: str, value: object, kind: str) -> None:
+    """Raise InputError unless a value is of a kind, as an annotation names it."""
+    kind = kind.partition(" ")[0].partition("[")[0]
+    if kind not in _PARTS:
+        PlanOption(name, REPORT, name, kind).check(value)
+    elif not isinstance(value, _PARTS[kind][0]):
+        raise InputError(
+            f"Expected {name} as {_PARTS[kind][1]}, got {shown(value)}", "correct it in the plan"
+        )

@@ -23,7 +23,7 @@ from lrtflite_firmware_sim.reporting.results import Simulation
 Value = Union[bool, int, float, str]
 # Axes whose values only repeat a run.
 REPEATS = ("seed", "split-seed")
-# A published run of CORe50 is another order of the same batches.
+# Each published run of CORe50 is another order of the same batches.
 _RUN = re.compile(r"([?&])run=\d+(&|$)")
 # Phases in which the device learns, apart from extraction.
 _NOT_TRAINING = ("extract", "infer")
@@ -119,7 +119,7 @@ class Group:
 
     @property
     def label(self) -> str:
-        """Return the values of the axes as one name; numbers keep the name of their axis."""
+        """Return the axes with their values as one name; strategies and layers need no axis."""
         parts = [] if self.first.rival is None else [self.first.rival]
         for name, value in self.axes.items():
             # A rival learns instead of the strategy of its bundle.
@@ -162,7 +162,7 @@ class Group:
     def mean_curve(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return mean and standard deviation of the accuracy after each session.
 
-        Runs of another length are cut to the shortest.
+        Longer runs are cut to the length of the shortest one.
         """
         length = min(len(run.curve) for run in self.runs)
         table = np.array([run.curve[:length] for run in self.runs])

@@ -12,7 +12,7 @@ from lrtflite.workbench.intervals import Estimate
 from lrtflite_firmware_sim.experiment_results.beside_paper import Beside
 from lrtflite_firmware_sim.experiment_results.runs import METRICS, Group
 
-# Metrics beside the final accuracy, in the table of results.
+# Metrics after the final accuracy in the table of results.
 SHOWN = (
     "average_accuracy",
     "forgetting",
@@ -23,7 +23,7 @@ SHOWN = (
     "extraction_s",
 )
 NOTHING = "-"
-# Texts up to this many characters stay on one line of a page.
+# Maximum number of characters of a cell that stays on one line of a page.
 SHORT = 20
 _LATEX = str.maketrans(
     {
@@ -45,7 +45,7 @@ _LATEX = str.maketrans(
 
 @dataclass(frozen=True)
 class Table:
-    """Titles and rows of text; the columns `words` are words, the others numbers."""
+    """Titles and rows of text; columns in `words` hold words, all others numbers."""
 
     name: str
     caption: str
@@ -169,7 +169,7 @@ def paper_table(rows: Sequence[Beside]) -> Table:
     return Table(
         "Beside the paper",
         "Final accuracy in percent, mean ± standard deviation. A row is within if the 95 % "
-        "interval of the difference holds zero.",
+        "interval of the difference contains zero.",
         ("row of the paper", "ours is", "paper, %", "ours, %", "difference", "our run", "source"),
         tuple(lines),
         words=(0, 1, 5, 6),

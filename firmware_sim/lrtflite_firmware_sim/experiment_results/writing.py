@@ -60,7 +60,7 @@ def read_results(folder: str | Path) -> Results:
 
 
 def markdown(results: Results) -> str:
-    """Return all tables as Markdown, with what differs from the paper's setting."""
+    """Return all tables as Markdown, with the differences from the paper's setting."""
     parts = [f"# {results.title}", ""]
     parts += [f"{results.about} {results.status}.".strip(), ""]
     for table in results.tables:
@@ -92,10 +92,10 @@ def _csv(lines: Iterable[dict[str, Any]]) -> str:
     table = csv.DictWriter(out, columns, lineterminator="\n")
     table.writeheader()
     for row in rows:
-        table.writerow({name: _harmless(value) for name, value in row.items()})
+        table.writerow({name: _without_formula(value) for name, value in row.items()})
     return out.getvalue()
 
 
-def _harmless(value: object) -> object:
+def _without_formula(value: object) -> object:
     is_formula = isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r")
     return f"'{value}" if is_formula else value

@@ -37,7 +37,7 @@ _Key = tuple[int, str, int]
 
 @dataclass(frozen=True)
 class ExportedStream:
-    """A stream on disk: its numbers, and the spec that reads it again."""
+    """A stream on disk: its numbers of classes, sessions and frames, and the spec that reads it."""
 
     path: Path
     classes: int

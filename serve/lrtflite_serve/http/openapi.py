@@ -70,6 +70,7 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         label=_TEXT,
         pictures=_WHOLE,
         learned=_YES,
+        background=_YES,
         thumbnail=_MAYBE_TEXT,
         kept=_WHOLE,
     ),

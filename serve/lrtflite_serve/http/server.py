@@ -16,7 +16,7 @@ from uvicorn import Config, Server
 
 from lrtflite_serve.http.api import Api
 from lrtflite_serve.http.protocol import PatientProtocol
-from lrtflite_serve.http.tls import Gatekeeper, server_context
+from lrtflite_serve.http.tls import HandshakeLimiter, server_context
 
 # Seconds that a kept connection may be silent, and that requests have to end at the end.
 KEEP_ALIVE, GRACE = 15, 3
@@ -33,7 +33,7 @@ class _Server(Server):
         api: Api,
         on_start: Callable[[], None],
         stopping: threading.Event,
-        gate: Gatekeeper | None,
+        gate: HandshakeLimiter | None,
     ) -> None:
         super().__init__(config)
         self._api, self._on_start, self._stopping = api, on_start, stopping
@@ -82,7 +82,7 @@ async def run_server(
     logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)
     gate = None
     if certificate is not None:
-        gate = Gatekeeper(PatientProtocol, server_context(*certificate))
+        gate = HandshakeLimiter(PatientProtocol, server_context(*certificate))
     protocol: Any = gate or PatientProtocol
     config = Config(
         app,

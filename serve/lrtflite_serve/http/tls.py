@@ -1,4 +1,4 @@
-"""TLS for connections one by one, so that a handshake that never ends keeps nobody out."""
+"""TLS with limits for handshakes, so that unfinished ones do not block other clients."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Seconds for a handshake.
+# Seconds that a handshake may take.
 HANDSHAKE = 10.0
-# Most handshakes at a time. One more ends the oldest.
+# Maximum number of handshakes at a time; one more ends the oldest.
 MAX_HANDSHAKES = 64
 
 
@@ -22,8 +22,8 @@ def server_context(certificate: Path, key: Path) -> ssl.SSLContext:
     return context
 
 
-class Gatekeeper:
-    """Makes a protocol for each connection that shakes hands first, then speaks `protocol`.
+class HandshakeLimiter:
+    """Makes a `Handshake` for each connection, which then continues with `protocol`.
 
     uvicorn's own TLS allows 60 s for a handshake, and any number of handshakes at a time.
     """
@@ -31,51 +31,51 @@ class Gatekeeper:
     def __init__(self, protocol: Callable[..., asyncio.Protocol], context: ssl.SSLContext) -> None:
         self._protocol, self.context = protocol, context
         # Handshakes, oldest first.
-        self._waiting: dict[Gate, None] = {}
+        self._waiting: dict[Handshake, None] = {}
 
-    def __call__(self, **options: Any) -> Gate:
-        return Gate(self, lambda: self._protocol(**options))
+    def __call__(self, **options: Any) -> Handshake:
+        return Handshake(self, lambda: self._protocol(**options))
 
-    def enter(self, gate: Gate) -> None:
-        self._waiting[gate] = None
+    def enter(self, handshake: Handshake) -> None:
+        self._waiting[handshake] = None
         if len(self._waiting) > MAX_HANDSHAKES:
             next(iter(self._waiting)).abort()
 
-    def leave(self, gate: Gate) -> None:
-        self._waiting.pop(gate, None)
+    def leave(self, handshake: Handshake) -> None:
+        self._waiting.pop(handshake, None)
 
     def close(self) -> None:
         """End every handshake."""
-        for gate in list(self._waiting):
-            gate.abort()
+        for handshake in list(self._waiting):
+            handshake.abort()
 
 
-class Gate(asyncio.Protocol):
+class Handshake(asyncio.Protocol):
     """One connection until its handshake has ended."""
 
-    def __init__(self, keeper: Gatekeeper, make: Callable[[], asyncio.Protocol]) -> None:
-        self._keeper, self._make = keeper, make
+    def __init__(self, limiter: HandshakeLimiter, make: Callable[[], asyncio.Protocol]) -> None:
+        self._limiter, self._make = limiter, make
         self._transport: Any = None
-        # A task that nobody refers to may be collected.
+        # asyncio holds tasks weakly; without a reference, a task may be collected.
         self._task: asyncio.Task[None] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
-        self._keeper.enter(self)
+        self._limiter.enter(self)
         self._task = asyncio.get_running_loop().create_task(self._shake())
 
     def abort(self) -> None:
         """Drop the connection at once."""
-        self._keeper.leave(self)
+        self._limiter.leave(self)
         self._transport.abort()
 
     async def _shake(self) -> None:
-        held = _Held()
+        buffer = _Buffer()
         try:
             secure = await asyncio.get_running_loop().start_tls(
                 self._transport,
-                held,
-                self._keeper.context,
+                buffer,
+                self._limiter.context,
                 server_side=True,
                 ssl_handshake_timeout=HANDSHAKE,
             )
@@ -83,13 +83,13 @@ class Gate(asyncio.Protocol):
             self._transport.abort()
             return
         finally:
-            self._keeper.leave(self)
+            self._limiter.leave(self)
         if secure is not None:  # it is None for a connection that is lost already
-            held.hand_over(secure, self._make())
+            buffer.hand_over(secure, self._make())
 
 
-class _Held(asyncio.Protocol):
-    """Keeps what arrives between the end of a handshake and its protocol."""
+class _Buffer(asyncio.Protocol):
+    """Keeps data that arrives after a handshake, before its protocol is ready."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -103,7 +103,7 @@ class _Held(asyncio.Protocol):
         self._is_lost, self._error = True, exc
 
     def hand_over(self, transport: Any, protocol: asyncio.Protocol) -> None:
-        """Let a protocol go on from here."""
+        """Pass everything that arrived to a protocol, which continues from there."""
         transport.set_protocol(protocol)
         protocol.connection_made(transport)
         for part in self._parts:

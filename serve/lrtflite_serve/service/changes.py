@@ -15,7 +15,7 @@ from lrtflite.errors import Busy, LrtfliteError, NotOffered
 from lrtflite.labels import Label
 from lrtflite_serve.service.disk import disk_errors
 from lrtflite_serve.service.pixels import Frame, as_png, frame_of_picture
-from lrtflite_serve.service.recording import Place
+from lrtflite_serve.service.recording import Place, quoted
 from lrtflite_serve.service.service import Service
 
 # Frames from which it is estimated what a class is confused with.
@@ -43,7 +43,7 @@ def forget(service: Service, slot: int) -> dict[str, Any]:
         service.thumbnails.rename(old, None)
         if album is not None:
             _follow(lambda: album.forget(slot))
-        return service.changed(f"forgot {old}")
+        return service.changed(f"forgot {quoted(old)}")
 
 
 def undo(service: Service) -> dict[str, Any]:

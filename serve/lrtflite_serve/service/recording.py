@@ -202,3 +202,8 @@ class Recording:
 
 def cancelled(label: str) -> SessionCancelled:
     return SessionCancelled(f"The lesson about {label} was cancelled", "teach it again")
+
+
+def quoted(label: str) -> str:
+    """Return a label for a sentence; that of the background, which reads as words, in quotes."""
+    return f'"{label}"' if label == BACKGROUND else label

@@ -23,7 +23,7 @@ from lrtflite_serve.service.disk import disk_errors
 from lrtflite_serve.service.events import Events
 from lrtflite_serve.service.lessons import Lessons
 from lrtflite_serve.service.pixels import Frame, frame_of_picture
-from lrtflite_serve.service.recording import LEARNED, Place, Recording
+from lrtflite_serve.service.recording import LEARNED, Place, Recording, quoted
 from lrtflite_serve.service.streams import Streams, settled_json
 from lrtflite_serve.service.thumbnails import Thumbnails
 from lrtflite_serve.service.tray import Tray
@@ -108,6 +108,7 @@ class Service:
                     "label": label,
                     "pictures": patterns.get(label, 0),
                     "learned": label in learned or slot == learner.background,
+                    "background": slot == learner.background,
                     "thumbnail": self.thumbnails.version(label),
                     "kept": self.album.count(slot) if self.album else 0,
                 }
@@ -133,7 +134,8 @@ class Service:
         if stream is not None:
             found = self.streams.settle(stream, learner, guesses)
             settled = settled_json(found)
-            if found.kind != "answer" and found.frames >= FRAMES:
+            is_open = found.kind != "answer" and not guesses[0].is_background
+            if is_open and found.frames >= FRAMES:
                 self._offer(frame, found.kind, guesses)
         return answer_json(guesses[:top], settled, started)
 
@@ -279,7 +281,7 @@ class Service:
             "extra_ms": round(max(0.0, spent - report.ready_to_committed_ms), 2),
             "notes": notes,
             "confused": confused,
-            "classes": self.changed(f"learned {place.label}"),
+            "classes": self.changed(f"learned {quoted(place.label)}"),
         }
 
     def _lesson_changed(self, recording: Recording) -> None:

@@ -23,8 +23,8 @@ from lrtflite_firmware_sim.experiment.folder import ExperimentFolder, read_cells
 from lrtflite_firmware_sim.experiment.jobs import CellJob, ConvertJob, run_cell
 from lrtflite_firmware_sim.experiment.plan_file import parse_plan
 from lrtflite_firmware_sim.experiment.running import (
-    Checked,
-    Finished,
+    CheckedPlan,
+    ExperimentEnd,
     check_experiment,
     describe,
     estimate_experiment,
@@ -48,7 +48,7 @@ def plan_text(pictures: Path, grid: str = "seed = [0, 1]", more: str = "") -> st
     """
 
 
-def checked(text: str, out: Path, **options: Any) -> Checked:
+def checked(text: str, out: Path, **options: Any) -> CheckedPlan:
     return check_experiment(parse_plan(text, where="plan.toml"), out, **options)
 
 
@@ -77,7 +77,7 @@ class Recording:
         }
 
 
-def run_with(run: Recording, text: str, out: Path, **options: Any) -> Finished:
+def run_with(run: Recording, text: str, out: Path, **options: Any) -> ExperimentEnd:
     return run_experiment(checked(text, out, **options), workers=ThreadWorkers(2, run=run))
 
 
@@ -148,6 +148,26 @@ def test_changed_pictures_run_again(pictures: Path, tmp_path: Path) -> None:
     assert len(runs.jobs) == 2
     first, second = sorted(next(iter(sorted(data.iterdir()))).iterdir())[:2]
     first.write_bytes(second.read_bytes())
+    run_with(runs, plan_text(data), tmp_path / "out")
+    assert len(runs.jobs) == 4
+
+
+def test_changed_pictures_behind_links_run_again(pictures: Path, tmp_path: Path) -> None:
+    real, data, runs = tmp_path / "real", tmp_path / "data", Recording()
+    subprocess.run(["cp", "-r", str(pictures), str(real)], check=True)
+    data.mkdir()
+    for folder in real.iterdir():
+        (data / folder.name).symlink_to(folder)
+    (next(real.iterdir()) / ".above").symlink_to(data)  # links may go in circles
+    run_with(runs, plan_text(data), tmp_path / "out")
+    first, second = sorted(next(iter(sorted(real.iterdir()))).glob("[!.]*"))[:2]
+    first.write_bytes(second.read_bytes())
+    run_with(runs, plan_text(data), tmp_path / "out")
+    assert len(runs.jobs) == 4
+    # A picture that is a link counts by its contents, too.
+    kept = tmp_path / "kept"
+    first.rename(kept)
+    first.symlink_to(kept)
     run_with(runs, plan_text(data), tmp_path / "out")
     assert len(runs.jobs) == 4
 
@@ -291,6 +311,9 @@ def test_init_refuses_a_name_that_means_a_packaged_plan(
     assert not list(tmp_path.iterdir())
 
 
+COMMAND = [sys.executable, "-m", "lrtflite_cli.main", "experiment"]
+
+
 def below(top: int) -> set[int]:
     """Return the processes that a process has started, and those that they have."""
     found = [top]
@@ -303,15 +326,7 @@ def below(top: int) -> set[int]:
 def test_ctrl_c_leaves_finished_cells_and_no_process(pictures: Path, tmp_path: Path) -> None:
     plan, out = tmp_path / "plan.toml", tmp_path / "out"
     plan.write_text(plan_text(pictures, "seed = [0, 1, 2, 3]"))
-    command = [
-        sys.executable,
-        "-m",
-        "lrtflite_cli.main",
-        "experiment",
-        str(plan),
-        "--out",
-        str(out),
-    ]
+    command = [*COMMAND, str(plan), "--out", str(out)]
     with subprocess.Popen([*command, "--workers", "1"], stderr=subprocess.PIPE, text=True) as child:
         wait(lambda: list(out.glob("cells/[0-9a-f]*.json")))
         wait(lambda: below(child.pid))
@@ -327,15 +342,7 @@ def test_ctrl_c_leaves_finished_cells_and_no_process(pictures: Path, tmp_path: P
 def test_it_goes_on_after_a_kill(pictures: Path, tmp_path: Path) -> None:
     plan, out = tmp_path / "plan.toml", tmp_path / "out"
     plan.write_text(plan_text(pictures, "seed = [0, 1, 2]"))
-    command = [
-        sys.executable,
-        "-m",
-        "lrtflite_cli.main",
-        "experiment",
-        str(plan),
-        "--out",
-        str(out),
-    ]
+    command = [*COMMAND, str(plan), "--out", str(out)]
     with subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         wait(lambda: list(out.glob("cells/[0-9a-f]*.json")))
         os.kill(process.pid, signal.SIGKILL)

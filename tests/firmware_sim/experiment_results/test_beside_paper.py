@@ -94,3 +94,26 @@ def test_a_typo_is_named() -> None:
         PlanReport.of({"published": [{"name": "a", "source": "b", "acuracy": 1}]})
     with pytest.raises(InputError, match=r"Expected source in \[\[report.published\]\]"):
         PlanReport.of({"published": [{"name": "a"}]})
+
+
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        ({"published": [{"name": "a", "source": "b", "accuracy": "87"}]}, "accuracy as a number"),
+        ({"published": [{"name": "a", "source": "b", "runs": 2.5}]}, "runs as a whole number"),
+        ({"published": [{"name": "a", "source": "b", "match": "cwr"}]}, "match as a table"),
+        ({"published": [{"name": 3, "source": "b"}]}, "name as a text"),
+        ({"published": 3}, "published as a list"),
+        ({"notes": "one"}, "notes as a list"),
+        ({"notes": [1]}, "each note as a text"),
+        ({"panels": 3}, "panels as a text"),
+        ({"reference": "cwr"}, "reference as a table"),
+        ({"paper": {"runs": True}}, "runs as a whole number"),
+        ({"paper": 1}, "paper as a table"),
+    ],
+)
+def test_a_wrong_value_of_the_report_is_told_before_anything_runs(
+    table: dict[str, object], expected: str
+) -> None:
+    with pytest.raises(InputError, match=f"Expected {expected}"):
+        PlanReport.of(table)

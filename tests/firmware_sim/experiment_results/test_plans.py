@@ -1,4 +1,4 @@
-"""The plans of the package, without running them: they can be read, and every cell can be."""
+"""The packaged plans can be read, and every cell is valid; none is run."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ PAPER = {
 }
 
 
-def test_all_are_there() -> None:
+def test_every_plan_is_packaged() -> None:
     assert tuple(packaged_plans()) == NAMES
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_cell_can_be(name: str) -> None:
+def test_every_cell_is_valid(name: str) -> None:
     plan = read_plan(f"paper:{name}")
     cells = cells_of(plan)
     assert len(cells) == plan.size
@@ -46,7 +46,7 @@ def test_every_cell_can_be(name: str) -> None:
     assert report.paper.dataset
 
 
-def test_they_have_the_values_of_the_paper() -> None:
+def test_plans_have_the_values_of_the_paper() -> None:
     for (plan, row), accuracy in PAPER.items():
         report = PlanReport.of(read_plan(f"paper:{plan}").report)
         assert [each.accuracy for each in report.published if each.name == row] == [accuracy]
@@ -104,11 +104,11 @@ def test_settings_replace_axes_and_options() -> None:
         ("seed", "Expected --set NAME=VALUE, got 'seed'"),
         ("seed=", "Expected --set NAME=VALUE, got 'seed='"),
         ("seeed=1", "Expected an option of simulate or convert, got 'seeed'; did you mean 'seed'"),
-        ("seed=x", "Expected seed as a whole number, got 'x'"),
-        ("pooled=yes", "Expected pooled as true or false, got 'yes'"),
+        ("seed=x", "Expected a whole number for seed, got 'x'"),
+        ("pooled=yes", "Expected true or false for pooled, got 'yes'"),
     ],
 )
-def test_a_setting_that_cannot_be(word: str, message: str) -> None:
+def test_an_invalid_setting_is_refused(word: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         with_settings(read_plan("paper:memory"), [word])
     with pytest.raises(InputError, match="Expected each value of seed once, got '1' twice"):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--background",
     is_flag=True,
-    help="The pictures show nothing to be named: answer unknown for pictures like them.",
+    help="The pictures show a place without a thing: answer unknown for pictures like them.",
 )
 @learner_options(replay_size="state's, or bundle's", policy="state's, or bundle's")
 @skip_unreadable

@@ -34,7 +34,7 @@ async def teach(api: Api, request: Request) -> Response:
 
 async def remove(api: Api, request: Request) -> Response:
     api.service.tray.remove([request.path_params["frame"]])
-    return _told(api)
+    return _broadcast(api)
 
 
 async def clear(api: Api, request: Request) -> Response:
@@ -43,11 +43,11 @@ async def clear(api: Api, request: Request) -> Response:
         api.service.tray.clear()
     else:
         api.service.tray.drop(ids.split(","))
-    return _told(api)
+    return _broadcast(api)
 
 
-def _told(api: Api) -> Response:
-    """Tell every page how many frames wait, and return them."""
+def _broadcast(api: Api) -> Response:
+    """Send every page the number of waiting frames, and return the frames."""
     service = api.service
     service.events.publish("tray", {"count": len(service.tray)})
     return as_json([each.to_json() for each in service.tray.frames])
