@@ -1,6 +1,6 @@
 """Rows of Avalanche for `beside_avalanche.py`, which starts this in a Python that has Avalanche.
 
-Needs Avalanche and PyTorch, and nothing of this project. Reads the lists of STREAM, takes the
+Needs Avalanche and PyTorch, but not this project. Reads the lists of STREAM, takes the
 latent of each picture from LATENTS by its name, and prints a line of JSON for each strategy.
 
     VENV/bin/python benchmarks/avalanche_rows.py STREAM LATENTS.npz

@@ -10,7 +10,7 @@ SLDA with Avalanche's defaults, and replay with a linear layer on the same featu
     lrtflite convert --network mobilenet_v1 --weights demo --strategy cwr --classes 50 --out cwr
     python benchmarks/beside_avalanche.py stream lda cwr --avalanche VENV/bin/python
 
-Without a Python that has Avalanche (`pip install avalanche-lib`), its rows are missing.
+The rows of Avalanche are left out if that Python lacks it (`pip install avalanche-lib`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Row = tuple[str, str, float, float]
 
 
 @dataclass(frozen=True)
-class Listed:
+class StreamLatents:
     """The pictures of each session and of the test, with their labels, and the latent of each."""
 
     sessions: list[list[tuple[str, int]]]
@@ -88,7 +88,7 @@ def check_same_features(bundles: Sequence[Bundle]) -> None:
         )
 
 
-def read(stream: Path, bundle: Bundle) -> Listed:
+def read(stream: Path, bundle: Bundle) -> StreamLatents:
     """Read the lists of an exported stream, and the latent of each picture."""
     runs = sorted(stream.glob("batches_filelists/NIC_v2_*/run0"))
     if len(runs) != 1:
@@ -109,7 +109,7 @@ def read(stream: Path, bundle: Bundle) -> Listed:
         for clip in (*source.train_clips(), *source.test_clips()):
             rows = learner.extract(np.stack(list(clip.read())))
             latents.update(zip(named[clip.name], np.asarray(rows, np.float32)))
-    return Listed(sessions, test, latents)
+    return StreamLatents(sessions, test, latents)
 
 
 def lines(path: Path) -> list[tuple[str, int]]:
@@ -118,7 +118,9 @@ def lines(path: Path) -> list[tuple[str, int]]:
     return [(name, int(label)) for name, label in split]
 
 
-def ours(bundles: Sequence[Bundle], listed: Listed, arguments: argparse.Namespace) -> Iterator[Row]:
+def ours(
+    bundles: Sequence[Bundle], listed: StreamLatents, arguments: argparse.Namespace
+) -> Iterator[Row]:
     """Yield a row for each bundle."""
     latents, truth = listed.arrays(listed.test)
     for bundle in bundles:
@@ -141,7 +143,7 @@ def ours(bundles: Sequence[Bundle], listed: Listed, arguments: argparse.Namespac
         yield "lrtflite", name, accuracy(guess, truth), seconds
 
 
-def theirs(listed: Listed, arguments: argparse.Namespace) -> Iterator[Row]:
+def theirs(listed: StreamLatents, arguments: argparse.Namespace) -> Iterator[Row]:
     """Yield the rows of Avalanche; print a line if the given Python lacks it."""
     words = [arguments.avalanche, "-c", "import avalanche"]
     if subprocess.run(words, capture_output=True, check=False).returncode:

@@ -4,7 +4,7 @@ A is the covariance of all classes, as `lda` shrinks it, and S_c that of class c
 those of (1 - a) A + a S_c, with all directions of S_c ("full") or its strongest ones ("rank 5"),
 found after whitening with A. "Raw" directions are those of S_c before whitening, which a sketch of
 each class could keep online; "in the discriminants" keeps only what lies in the space that the
-weights of all classes span. All patterns are at hand, so this is the most that a bundle could gain.
+weights of all classes span. All patterns are kept, so this is the most that a bundle could gain.
 The last lines give the time of conjugate gradients for the weights alone, and for the weights and
 five directions of each class.
 

@@ -58,8 +58,8 @@ def measure(folder: Path, dataset: str, cells: int) -> None:
     print(f"more for each cell in a cluster, with the start of the cluster: {each:.2f} s")
 
 
-class Timed:
-    """The seconds of a command, and of processors; and the most RAM of all its processes.
+class TimedCommand:
+    """Wall and processor seconds of a command, and the peak RAM of all its processes.
 
     Seconds of processors are those of the command and its children, so other programs that run at
     the same time hardly change them.
@@ -89,7 +89,7 @@ class Timed:
             time.sleep(0.1)
 
 
-timed = Timed
+timed = TimedCommand
 
 
 def processors() -> float:

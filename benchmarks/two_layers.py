@@ -37,8 +37,8 @@ from lrtflite_converters.request.presets import BEST_SIZE
 
 # Sessions that fill a state, rounds that are timed, and frames of a session.
 FILLING, ROUNDS, FRAMES = 20, 30, 25
-# Answers in a row. The fastest of all rounds counts: on a busy machine no other says something, and
-# the first one after a session waits for the memory that other learners have used.
+# Answers in a row. The fastest of all rounds counts, because other programs slow down the rest, and
+# the first answer after a session waits for the memory that other learners have used.
 ANSWERS = 4
 
 

@@ -45,7 +45,7 @@ def test_an_exported_stream_beside_the_paper(
     assert titles.startswith("row of the paper  ours is")
     assert row.startswith("a row")
     assert row.split()[-2:] == ["table", "9"]
-    assert "- data: core50:stream?classes=3, not all of CORe50" in done.stdout
+    assert "- data: core50:stream?classes=3, not all of CORe50" in done.stdout.splitlines()
     found = {path.name for path in (tmp_path / "out").glob("results.*")}
     assert found >= {"results.csv", "results.jsonl", "results.md", "results.tex"}
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 2

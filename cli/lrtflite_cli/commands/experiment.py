@@ -36,12 +36,12 @@ from lrtflite_cli.terminal.output import say
 @click.option(
     "--estimate",
     is_flag=True,
-    help="Run one cell of each kind, and print how long all others will take.",
+    help="Run one cell of each kind, and print how long the others will take.",
 )
 @click.option(
     "--yes",
     is_flag=True,
-    help="Run even more than 10,000 cells, or again over results of other versions.",
+    help="Allow more than 10,000 cells, and a folder with results of other versions.",
 )
 @click.option(
     "--set",
@@ -55,7 +55,7 @@ from lrtflite_cli.terminal.output import say
     "--curves",
     metavar="ZIP",
     type=click.Path(path_type=Path),
-    help="The accuracy curves that CORe50's authors published, drawn beside those of the same "
+    help="The accuracy curves that CORe50's authors published, drawn next to ours for the same "
     "benchmark.",
 )
 @click.option("--init", is_flag=True, help="Write a commented plan to PLAN, and run nothing.")

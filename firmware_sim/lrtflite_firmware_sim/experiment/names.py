@@ -55,7 +55,7 @@ class PlanOption:
         fits = isinstance(value, kinds[self.kind])
         if not fits or (self.kind != "bool" and isinstance(value, bool)):
             raise InputError(
-                f"Expected {_WORDS[self.kind]} for {self.name}, got {shown(value)}",
+                f"Expected {self.name} as {_WORDS[self.kind]}, got {shown(value)}",
                 "correct it in the plan",
             )
 

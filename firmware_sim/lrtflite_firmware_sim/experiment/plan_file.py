@@ -116,14 +116,14 @@ def _plan(found: dict[str, Any], known: Mapping[str, PlanOption], text: str) -> 
     texts = {name: found.pop(name, None) for name in TEXTS}
     for name, value in texts.items():
         if value is not None and not isinstance(value, str):
-            raise InputError(f"Expected text for {name}, got {shown(value)}", "quote it")
+            raise InputError(f"Expected {name} as text, got {shown(value)}", "quote it")
     for name, value in ((FIXED, fixed), (REPORT, report)):
         if not isinstance(value, dict):
-            raise InputError(f"Expected a table for [{name}], got {shown(value)}", "correct it")
+            raise InputError(f"Expected [{name}] as a table, got {shown(value)}", "correct it")
     grids = [grids] if isinstance(grids, dict) else grids
     if not isinstance(grids, list) or not all(isinstance(each, dict) for each in grids):
         raise InputError(
-            f"Expected a table for [grid], or several [[grid]], got {shown(grids)}", "correct it"
+            f"Expected [grid] as a table, or several [[grid]], got {shown(grids)}", "correct it"
         )
     for name, value in found.items():
         near = get_close_matches(name, (FIXED, GRID, REPORT), n=1)

@@ -158,7 +158,7 @@ def _fields(table: Mapping[str, Any]) -> dict[str, Any]:
 
 def _check_keys(table: object, kind: type, where: str) -> None:
     if not isinstance(table, dict):
-        raise InputError(f"Expected a table for {where}, got {shown(table)}", "write key = value")
+        raise InputError(f"Expected {where} as a table, got {shown(table)}", "write key = value")
     known = [each.name.replace("_", "-") for each in fields(kind)]
     for key in table:
         if key not in known:

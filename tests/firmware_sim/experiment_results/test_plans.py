@@ -104,8 +104,8 @@ def test_settings_replace_axes_and_options() -> None:
         ("seed", "Expected --set NAME=VALUE, got 'seed'"),
         ("seed=", "Expected --set NAME=VALUE, got 'seed='"),
         ("seeed=1", "Expected an option of simulate or convert, got 'seeed'; did you mean 'seed'"),
-        ("seed=x", "Expected a whole number for seed, got 'x'"),
-        ("pooled=yes", "Expected true or false for pooled, got 'yes'"),
+        ("seed=x", "Expected seed as a whole number, got 'x'"),
+        ("pooled=yes", "Expected pooled as true or false, got 'yes'"),
     ],
 )
 def test_an_invalid_setting_is_refused(word: str, message: str) -> None:
