@@ -199,7 +199,7 @@ def _assign(model: keras.Model, found: BackboneWeights, origin: str) -> None:
         if found.arrays[name].shape != array.shape:
             alphas = [family.find_alpha(weights.arrays) for weights in (own, found)]
             raise ModelError(
-                f"Expected weights for alpha {alphas[0]:g}, got alpha {alphas[1]:g} "
+                f"Expected weights for alpha {alphas[0]:.3g}, got alpha {alphas[1]:g} "
                 f"in {origin}: {name} is {found.arrays[name].shape}, not {array.shape}",
                 f"use --alpha {alphas[1]:g}",
             )

@@ -87,6 +87,12 @@ def test_an_error_is_one_line(error_of: Callable[..., str], tmp_path: Path) -> N
     assert not (tmp_path / "s.png").exists()
 
 
+@pytest.mark.parametrize("option", ["--first-classes", "--visits", "--batch-frames"])
+def test_options_of_sessions_need_an_export(error_of: Callable[..., str], option: str) -> None:
+    error = error_of("data", "synthetic", option, "2")
+    assert f"Expected --export-stream DIR with {option}, got none" in error
+
+
 def test_the_guide_shows_what_is_printed(run_cli: Run) -> None:
     done = run_cli("data", "synthetic?classes=3")
     assert f"```text\n{done.stdout}```" in GUIDE.read_text(encoding="utf-8")

@@ -51,6 +51,10 @@ def test_an_exported_stream_beside_the_paper(
     assert len((tmp_path / "out" / "results.jsonl").read_text().splitlines()) == 2
     error = error_of(*words, "--curves", "plan.toml")
     assert "Expected the published curves of NICv2-79 in plan.toml" in error
+    error = error_of(*words, "--curves", "none.zip")
+    assert "in none.zip, got: No such file or directory; give the zip" in error
+    error = error_of("experiment", "none.toml", "--out", "other")
+    assert "Expected a plan file, got none.toml: No such file or directory;" in error
     error = error_of("experiment", "paper:memry", "--out", "other")
     assert "did you mean paper:memory?" in error
     assert not (tmp_path / "other").exists()

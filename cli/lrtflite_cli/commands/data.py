@@ -94,6 +94,7 @@ def command(
         with writing(sheet):
             check_writable(Path(sheet).expanduser())
     if export_stream is None:
+        _check_sessions(first_classes=first_classes, visits=visits, batch_frames=batch_frames)
         source = open_dataset(
             dataset, size=size, seed=seed, split_seed=split_seed, skip_unreadable=skip_unreadable
         )
@@ -120,6 +121,18 @@ def command(
             with writing(sheet):
                 write_atomic(Path(sheet).expanduser(), drawn)
         say(f"wrote {sheet}", err=True)
+
+
+def _check_sessions(**options: int | None) -> None:
+    """Raise InputError if an option of the sessions is given, which only an export has."""
+    from lrtflite.errors import InputError
+
+    given = [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]
+    if given:
+        raise InputError(
+            f"Expected --export-stream DIR with {given[0]}, got none",
+            f"name a folder for the sessions, or leave {given[0]} out",
+        )
 
 
 def _export(folder: str, options: SimulateOptions, *, size: int) -> FrameSource:

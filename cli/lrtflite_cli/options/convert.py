@@ -135,6 +135,7 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
 
     network = next(iter(NETWORKS.values()))
     pooled, below = SplitPoint(network, network.pooled), SplitPoint(network, network.lowest_quick)
+    second = SplitPoint(network, network.pooled, second=network.lowest_quick)
     strategies = "; ".join(f"{name}: {entry.summary}" for name, entry in STRATEGIES.items())
     return (
         table_option(
@@ -143,7 +144,8 @@ def _learning() -> tuple[Callable[[Any], Any], ...]:
             help="Layers that train, and how. CWR* is the paper's rule, which merges the weights "
             f"of the last layer after each session. {strategies}.",
             show_default=f"{default_strategy(pooled)} at {pooled.replay_layer}, "
-            f"{default_strategy(below)} where more than the last layer trains",
+            f"{default_strategy(below)} where more than the last layer trains; "
+            f"{default_strategy(second)} with --and",
         ),
         table_option(
             "--preset",

@@ -206,8 +206,9 @@ def _text_of(spec: str) -> str:
             )
         return content.decode()
     except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "not UTF-8 text"
         raise InputError(
-            f"Expected a plan file, got {spec} ({error})",
+            f"Expected a plan file, got {spec}: {why}",
             "`lrtflite experiment --init PLAN.toml` writes one",
         ) from error
 

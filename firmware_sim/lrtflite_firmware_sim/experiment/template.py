@@ -6,6 +6,7 @@ from pathlib import Path
 
 from lrtflite.errors import InputError
 from lrtflite.files.atomic import write_atomic, writing
+from lrtflite_firmware_sim.experiment.plan_file import PACKAGED
 
 TEMPLATE = """\
 # A plan for `lrtflite experiment PLAN.toml --out DIR`: a grid of simulations.
@@ -36,7 +37,12 @@ seed = [0, 1, 2]
 
 
 def write_template(path: str | Path) -> None:
-    """Write the plan; raise InputError if there is a file already."""
+    """Write the plan; raise InputError if there is a file already, or a packaged plan is named."""
+    if str(path).startswith(PACKAGED):
+        raise InputError(
+            f"Expected a path for the new plan, got {path}, a name of a packaged plan",
+            "give one such as plan.toml",
+        )
     if Path(path).exists():
         raise InputError(f"Expected a new file, got {path}, which exists", "give another path")
     with writing(path):

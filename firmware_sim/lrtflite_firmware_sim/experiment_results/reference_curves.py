@@ -68,7 +68,8 @@ def published_curves(path: str | Path, benchmark: str) -> dict[str, NDArray[np.f
                 found.setdefault(strategy, []).append(values)
         return {strategy: np.array(runs) for strategy, runs in found.items()}
     except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        why = getattr(error, "strerror", None) or error
         raise DataError(
-            f"Expected the published curves of {benchmark} in {path}, got {error}",
+            f"Expected the published curves of {benchmark} in {path}, got: {why}",
             "give the zip with results_391_multirun.tsv and so on",
         ) from error

@@ -113,11 +113,17 @@ def list_folder(places: Sequence[Path], protocol: str, run: int) -> Path:
             return folder / f"run{run}"
         runs |= {int(m[1]) for f in folder.glob("run*") if (m := _RUN.fullmatch(f.name))}
     looked = ", ".join(dict.fromkeys(str(place) for place in places))
-    got = f"got only run {', '.join(map(str, sorted(runs)))}" if runs else "got none"
-    raise DataError(
-        f"Expected a folder NIC_v2_{protocol}/run{run} in {looked}, {got}",
-        "unpack batches_filelists_NICv2.zip there, or give core50:PATH?lists=DIR or ?protocol=nic",
+    others = sorted(
+        {f.name for place in places for f in place.glob("NIC_v2_*") if (f / f"run{run}").is_dir()}
     )
+    got = f"got only run {', '.join(map(str, sorted(runs)))}" if runs else "got none"
+    advice = (
+        "unpack batches_filelists_NICv2.zip there, or give core50:PATH?lists=DIR or ?protocol=nic"
+    )
+    if others and not runs:
+        got = f"got {', '.join(others)}"
+        advice = f"give ?protocol={others[0].rpartition('_')[2]}"
+    raise DataError(f"Expected a folder NIC_v2_{protocol}/run{run} in {looked}, {got}", advice)
 
 
 def batch_lists(folder: Path) -> list[Path]:

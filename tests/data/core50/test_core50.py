@@ -89,6 +89,8 @@ def test_images_and_lists_are_found(tree: Path, tmp_path_factory: pytest.TempPat
     assert len(make_stream(open_source(f"core50:{tree}?lists={elsewhere}"))) == 3
     with pytest.raises(DataError, match="Expected a folder NIC_v2_391/run4 in"):
         open_source(f"core50:{tree}?lists={elsewhere}&run=4")
+    with pytest.raises(DataError, match=r"got NIC_v2_391; give \?protocol=391$"):
+        open_source(f"core50:{tree}?lists={elsewhere}&protocol=79")
     (elsewhere / "NIC_v2_391").rename(tree / "NIC_v2_391")
     assert len(make_stream(open_source(f"core50:{tree}"))) == 3
 

@@ -301,6 +301,16 @@ def test_the_plan_of_init_can_be_checked(tmp_path: Path) -> None:
     assert (tmp_path / "plan.toml").read_text() == TEMPLATE
 
 
+def test_init_refuses_a_name_that_means_a_packaged_plan(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file of that name could never be run: the name would open the packaged plan."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="got paper:memory, a name of a packaged plan"):
+        write_template("paper:memory")
+    assert not list(tmp_path.iterdir())
+
+
 COMMAND = [sys.executable, "-m", "lrtflite_cli.main", "experiment"]
 
 
