@@ -99,17 +99,17 @@ def test_a_typo_is_named() -> None:
 @pytest.mark.parametrize(
     ("table", "expected"),
     [
-        ({"published": [{"name": "a", "source": "b", "accuracy": "87"}]}, "a number for accuracy"),
-        ({"published": [{"name": "a", "source": "b", "runs": 2.5}]}, "a whole number for runs"),
-        ({"published": [{"name": "a", "source": "b", "match": "cwr"}]}, "a table for match"),
+        ({"published": [{"name": "a", "source": "b", "accuracy": "87"}]}, "accuracy as a number"),
+        ({"published": [{"name": "a", "source": "b", "runs": 2.5}]}, "runs as a whole number"),
+        ({"published": [{"name": "a", "source": "b", "match": "cwr"}]}, "match as a table"),
         ({"published": [{"name": 3, "source": "b"}]}, "name as text"),
-        ({"published": 3}, "a list for published"),
-        ({"notes": "one"}, "a list for notes"),
+        ({"published": 3}, "published as a list"),
+        ({"notes": "one"}, "notes as a list"),
         ({"notes": [1]}, "each note as text"),
         ({"panels": 3}, "panels as text"),
-        ({"reference": "cwr"}, "a table for reference"),
-        ({"paper": {"runs": True}}, "a whole number for runs"),
-        ({"paper": 1}, "a table for paper"),
+        ({"reference": "cwr"}, "reference as a table"),
+        ({"paper": {"runs": True}}, "runs as a whole number"),
+        ({"paper": 1}, "paper as a table"),
     ],
 )
 def test_a_wrong_value_of_the_report_is_told_before_anything_runs(
