@@ -177,5 +177,5 @@ def _check_value(name: str, value: object, kind: str) -> None:
         PlanOption(name, REPORT, name, kind).check(value)
     elif not isinstance(value, _PARTS[kind][0]):
         raise InputError(
-            f"Expected {_PARTS[kind][1]} for {name}, got {shown(value)}", "correct it in the plan"
+            f"Expected {name} as {_PARTS[kind][1]}, got {shown(value)}", "correct it in the plan"
         )
