@@ -97,23 +97,23 @@ def test_a_typo_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("table", "expected"),
+    ("table", "name"),
     [
-        ({"published": [{"name": "a", "source": "b", "accuracy": "87"}]}, "accuracy as a number"),
-        ({"published": [{"name": "a", "source": "b", "runs": 2.5}]}, "runs as a whole number"),
-        ({"published": [{"name": "a", "source": "b", "match": "cwr"}]}, "match as a table"),
-        ({"published": [{"name": 3, "source": "b"}]}, "name as text"),
-        ({"published": 3}, "published as a list"),
-        ({"notes": "one"}, "notes as a list"),
-        ({"notes": [1]}, "each note as text"),
-        ({"panels": 3}, "panels as text"),
-        ({"reference": "cwr"}, "reference as a table"),
-        ({"paper": {"runs": True}}, "runs as a whole number"),
-        ({"paper": 1}, "paper as a table"),
+        ({"published": [{"name": "a", "source": "b", "accuracy": "87"}]}, "accuracy"),
+        ({"published": [{"name": "a", "source": "b", "runs": 2.5}]}, "runs"),
+        ({"published": [{"name": "a", "source": "b", "match": "cwr"}]}, "match"),
+        ({"published": [{"name": 3, "source": "b"}]}, "name"),
+        ({"published": 3}, "published"),
+        ({"notes": "one"}, "notes"),
+        ({"notes": [1]}, "each note"),
+        ({"panels": 3}, "panels"),
+        ({"reference": "cwr"}, "reference"),
+        ({"paper": {"runs": True}}, "runs"),
+        ({"paper": 1}, "paper"),
     ],
 )
 def test_a_wrong_value_of_the_report_is_told_before_anything_runs(
-    table: dict[str, object], expected: str
+    table: dict[str, object], name: str
 ) -> None:
-    with pytest.raises(InputError, match=f"Expected {expected}"):
+    with pytest.raises(InputError, match=f"Expected .*{name}.*, got"):
         PlanReport.of(table)
