@@ -1,6 +1,8 @@
 # `make demo` and `make test` set everything up by themselves, in .venv.
 PYTHON ?= python3
 BIN := .venv/bin
+HOST_TESTS := tests/host tests/converters
+SERVICE_TESTS := tests/page tests/serve
 
 .PHONY: demo test quick lint types unit unit-device unit-host test-arm test-page torture fuzz docs site dist smoke bench \
 	bench-layers clean
@@ -18,16 +20,18 @@ types: .venv/dev
 	$(BIN)/mypy
 	$(BIN)/mypy --config-file tests/mypy.ini
 
-# Two processes, because TensorFlow and a TFLite runtime in one process can crash. Side by side they
-# take little more time than the longer one; the output of each is shown once it has ended.
+# TensorFlow and a TFLite runtime in one process can crash, so tests of the host have a process of
+# their own. Side by side, both halves take little more time than the longer one; the output of each
+# is shown once it has ended. Tests of the service come after those of the host, which are quicker.
 unit: .venv/dev
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target unit-device unit-host
 
 unit-device: .venv/dev
-	$(BIN)/pytest tests --ignore tests/host --ignore tests/converters
+	$(BIN)/pytest tests $(addprefix --ignore ,$(HOST_TESTS) $(SERVICE_TESTS))
 
 unit-host: .venv/dev
-	$(BIN)/pytest tests/host tests/converters
+	$(BIN)/pytest $(HOST_TESTS)
+	$(BIN)/pytest $(SERVICE_TESTS)
 
 # `unit` has these tests too, where the tools are installed. BUNDLE is one to try by hand.
 test-arm: .venv/dev  ## the demo bundle, or BUNDLE=..., on emulated 64-bit ARM; installs the tools in .arm

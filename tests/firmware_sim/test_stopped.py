@@ -57,6 +57,7 @@ def untimed(result: Simulation) -> Simulation:
         result,
         per_session=tuple(replace(session, session_ms=0) for session in result.per_session),
         latency_ms={},
+        phase_ms=dict.fromkeys(result.phase_ms, 0.0),
         session_ms=NO_TIME,
         session_ms_p50=0,
         peak_ram_mb=0,
