@@ -234,14 +234,7 @@ class Learner:
         with self._session(on_progress, cancel) as session:
             # Check labels first, so that a bad one fails before the camera records.
             places = self._places(labels, slot, background)
-            dull = DullFrames()
-            latents, kept = record(
-                frames,
-                session,
-                extract=dull.watching(self._extract_one),
-                manifest=self.bundle.manifest,
-                on_latent=on_latent,
-            )
+            latents, kept, dull = self._record(frames, session, on_latent=on_latent)
             answer = self.probabilities if diagnose else None
             report = diagnosed_session(
                 self.committed, session, latents, places, training, answer=answer, frames=kept
@@ -289,13 +282,7 @@ class Learner:
             number = slots.find(label, slot=slot)
             slots.free(number)  # raises InputError for a slot without a class
             places = np.array(number, np.int32), slots
-            dull = DullFrames()
-            latents, kept = record(
-                frames,
-                session,
-                extract=dull.watching(self._extract_one),
-                manifest=self.bundle.manifest,
-            )
+            latents, kept, dull = self._record(frames, session)
             report = run_again(self.committed, session, latents, places, training, frames=kept)
             return with_notes(report, dull, *places)
 
@@ -354,6 +341,24 @@ class Learner:
         extracted = self.committed.features.run("extract", frames=frame[np.newaxis])
         latent: NDArray[Any] = extracted["latents"][0]
         return latent
+
+    def _record(
+        self,
+        frames: Iterable[NDArray[np.uint8]],
+        session: Session,
+        *,
+        on_latent: Callable[[NDArray[Any]], None] | None = None,
+    ) -> tuple[list[NDArray[Any]], list[NDArray[np.uint8]], DullFrames]:
+        """Return the latents of all frames, the frames that moments adapt to, and the dull ones."""
+        dull = DullFrames()
+        latents, kept = record(
+            frames,
+            session,
+            extract=dull.watching(self._extract_one),
+            manifest=self.bundle.manifest,
+            on_latent=on_latent,
+        )
+        return latents, kept, dull
 
     def _places(
         self, labels: Labels | None, slot: SlotNumbers | None, background: bool

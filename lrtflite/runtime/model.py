@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import os
 import threading
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from lrtflite.arguments import whole_number
 from lrtflite.errors import BundleError, RuntimeMissing
 from lrtflite.files.bundle_file import BundleFile
 from lrtflite.runtime.mapped_file import release_pages
+from lrtflite.system.capacity import usable_cores
 from lrtflite.system.extras import installed_version, pip_command
 from lrtflite.tables.table import Table
 
@@ -96,11 +96,7 @@ def default_threads(*, trains_trunk: bool) -> int:
     """
     if not trains_trunk:
         return 1
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        cores = os.cpu_count() or 1
-    return min(cores, TRUNK_THREADS)
+    return min(usable_cores(), TRUNK_THREADS)
 
 
 class Model:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from lrtflite.system.capacity import machine_bytes
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -24,14 +26,11 @@ class Machine:
 
 
 def this_machine() -> Machine:
-    try:
-        ram = round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
-    except (ValueError, OSError):
-        ram = None
+    ram = machine_bytes()
     return Machine(
         cpu=_cpu(),
         cores=os.cpu_count() or 1,
-        ram_gb=ram,
+        ram_gb=None if ram is None else round(ram / 1e9, 1),
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
     )
 

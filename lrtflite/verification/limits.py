@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lrtflite.bundle.costs import Costs
 from lrtflite.errors import InputError
+from lrtflite.system.capacity import machine_mb
 
 # Variables in the environment that replace the limits below.
 SECONDS, MEGABYTES = "LRTFLITE_TRIAL_SECONDS", "LRTFLITE_TRIAL_MB"
@@ -47,7 +48,7 @@ def trial_limits(measured: Costs | None, *, more_mb: float = 0.0) -> Limits:
     wanted = FACTOR * peak + ROOM_MB + more_mb
     return Limits(
         _variable(SECONDS, DEFAULT_SECONDS, most=_MAX_SECONDS),
-        _variable(MEGABYTES, min(wanted, SHARE * _machine_mb()), most=_MAX_MB),
+        _variable(MEGABYTES, min(wanted, SHARE * machine_mb()), most=_MAX_MB),
     )
 
 
@@ -65,11 +66,3 @@ def _variable(name: str, default: float, *, most: float) -> float:
             "correct it, or unset it",
         )
     return value
-
-
-def _machine_mb() -> float:
-    """Return the machine's RAM; infinity if the system does not report it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
-    except (ValueError, OSError):
-        return math.inf

@@ -128,8 +128,7 @@ MAKERS = {
     "converters/lrtflite_converters/tflite/convert.py": "in TMPDIR",
     "converters/lrtflite_converters/quantise/int8.py": "in TMPDIR",
     "firmware_sim/lrtflite_firmware_sim/experiment/folder.py": "a lock; removes what is left in it",
-    "firmware_sim/lrtflite_firmware_sim/experiment/extraction.py": "in the folder of latents",
-    "firmware_sim/lrtflite_firmware_sim/experiment/parcels.py": "in the cache of a worker",
+    "firmware_sim/lrtflite_firmware_sim/experiment/parcels.py": "a lock in the cache of a worker",
     "firmware_sim/lrtflite_firmware_sim/experiment/cluster.py": "a token, in no name of a file",
 }
 PRIMITIVES = {

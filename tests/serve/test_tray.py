@@ -110,7 +110,7 @@ def test_frames_that_came_later_stay(watched: Running, monkeypatch: pytest.Monke
         watched.predict(frame, "?stream=b")
     before, later = watched.http.get("/api/tray").json()
     assert before == seen
-    # One that is gone already is no error.
+    # A picture that is already gone is not an error.
     for _ in range(2):
         assert watched.http.delete(f"/api/tray?ids={seen['id']},x").json() == [later]
     assert watched.http.delete("/api/tray?ids=").json() == [later]

@@ -58,7 +58,7 @@ class TwoLdaHead(Head):
         masked = added - 1e9 * (1.0 - learned)
         return {
             "probabilities": softmax_over(added / (1.0 + weight), learned),
-            # That of the class that both answer with.
+            # Measured by the first form, for the class that the added scores choose.
             "familiarity": self.first.familiarity(one, masked),
         }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
 import time
 from collections.abc import Sequence
@@ -16,6 +15,7 @@ from lrtflite.bundle.manifest import Manifest
 from lrtflite.data import Clip, FrameSource
 from lrtflite.errors import DataError
 from lrtflite.files.atomic import flush_folder
+from lrtflite.files.temporary_names import part_name
 from lrtflite.runtime.model import Model, describe_runtime, pick_runtime
 from lrtflite.verification.trial import try_models
 from lrtflite_firmware_sim.experiment.digests import data_identity, digest_of
@@ -81,7 +81,7 @@ def extract(path: Path, bundle: str | None, options: SimulateOptions) -> None:
         learner = options.learner
         try_models(opened, learner.runtime)
         model = Model(opened.features, runtime=learner.runtime, threads=learner.threads or 1)
-        made = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        made = path.with_name(part_name(path.name))
         made.mkdir(parents=True)
         try:
             spread = _write(made / LATENTS_FILE, model, manifest, clips)

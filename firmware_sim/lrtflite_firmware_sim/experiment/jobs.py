@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from lrtflite.errors import LrtfliteError
+from lrtflite.system.capacity import machine_mb
 from lrtflite.verification.child import run_child
 from lrtflite.verification.limits import Limits
 from lrtflite_firmware_sim.experiment.cells import FORMAT
@@ -62,14 +62,6 @@ class ConvertJob:
 
     def __str__(self) -> str:
         return ", ".join(f"{name}={value}" for name, value in self.options.items())
-
-
-def machine_mb() -> float:
-    """Return the machine's RAM in MB; infinity if the system does not report it."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e6
-    except (ValueError, OSError):
-        return math.inf
 
 
 def run_conversion(job: ConvertJob) -> None:

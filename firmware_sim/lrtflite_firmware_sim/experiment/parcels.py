@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import io
 import os
-import secrets
 import shutil
 import tarfile
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from lrtflite.errors import DataError, LrtfliteError
+from lrtflite.files.temporary_names import part_name
 from lrtflite_firmware_sim.experiment.digests import files_in, tree_digest
 
 # Maximum size of a data set that is shipped, in bytes; users copy larger ones themselves.
@@ -64,7 +64,7 @@ class Parcel:
         """Put an archive into a cache; raise DataError if its contents have another digest."""
         cache.mkdir(parents=True, exist_ok=True)
         place = cache / self.digest
-        part = cache / f".{self.digest}.{secrets.token_hex(4)}.part"
+        part = cache / part_name(self.digest)
         try:
             try:
                 _unpack(content, part)

@@ -13,9 +13,10 @@ from typing import Any
 from lrtflite.data.spec import split_spec
 from lrtflite.errors import DataError, InputError
 from lrtflite.files.atomic import write_atomic
+from lrtflite.system.capacity import machine_mb
 from lrtflite_firmware_sim.experiment.digests import tree_digest, versions_here
 from lrtflite_firmware_sim.experiment.folder import TOKEN_FILE, ExperimentFolder
-from lrtflite_firmware_sim.experiment.jobs import CellJob, machine_mb, run_cell
+from lrtflite_firmware_sim.experiment.jobs import CellJob, run_cell
 from lrtflite_firmware_sim.experiment.parcels import Parcel
 
 # Environment variable of a worker that names its cache.

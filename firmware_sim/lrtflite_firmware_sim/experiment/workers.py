@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import queue
 import threading
 from collections.abc import Callable, Sequence
@@ -11,8 +10,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
+from lrtflite.system.capacity import machine_mb, usable_cores
 from lrtflite_firmware_sim.experiment.cells import Cell
-from lrtflite_firmware_sim.experiment.jobs import CellJob, machine_mb, run_cell
+from lrtflite_firmware_sim.experiment.jobs import CellJob, run_cell
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,7 @@ def choose_workers(
 ) -> Workers:
     """Return workers for the experiment in `out`: `count` on this machine, or a cluster's."""
     if scheduler is None:
-        return ThreadWorkers(count or cores())
+        return ThreadWorkers(count or usable_cores())
     from lrtflite_firmware_sim.experiment.cluster import ClusterWorkers
 
-    return ClusterWorkers(scheduler, out, workers=count or cores(), note=note)
-
-
-def cores() -> int:
-    """Return the number of cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on every system
-        return os.cpu_count() or 1
+    return ClusterWorkers(scheduler, out, workers=count or usable_cores(), note=note)

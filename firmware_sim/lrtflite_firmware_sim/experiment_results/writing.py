@@ -33,7 +33,7 @@ def write_results(folder: str | Path, *, curves: str | Path | None = None) -> st
     """Write the results of the cells that are done; return the first table as text.
 
     `curves` is the authors' file of curves, whose means are drawn beside ours where a row of the
-    plan names a curve. Without matplotlib there is no page.
+    plan names a curve. The page needs matplotlib.
     """
     path = Path(folder)
     results = read_results(path)
